@@ -1,0 +1,224 @@
+"""Machine-wide admission for a program: ask for capacity, get a lease.
+
+Independent processes of one user share a folder and nothing else; there is no daemon. A claim is admitted
+whole or not at all, equal claims in order of arrival, and what a process held is free again the moment it
+and all it passed the lease to are gone, however they died.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from hostres.claims import check_keys, describe, is_name, is_units
+from hostres.clock import boot_ns
+from hostres.errors import Code, HostlerError
+from hostres.lease import Lease, refuse_nested
+from hostres.machine import Machine
+from hostres.platforms import require_supported
+from hostres.poller import SAFETY_NET_S, Admitted, Ask, NotAdmitted, Poller
+from hostres.ticket import Ticket
+from hostres.tickets import Record
+
+__all__ = ["Admitted", "Ask", "Coordinator", "Lease", "NotAdmitted"]
+
+MAX_WAIT_S: Final = 86_400.0
+ABORT_S: Final = 0.05
+"""A blocking wait that can be aborted looks at its event so often."""
+
+
+class Coordinator:
+    """One process's door to a machine folder; a context manager.
+
+    Attributes:
+        machine: The folder and its counters.
+
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        explicit: Mapping[str, int] | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """Open the folder, making it if need be.
+
+        Args:
+            folder: The machine folder; see `machine_folder`.
+            explicit: Capacities that this process sets, resource → units: the keys of `[machine.capacity]`.
+            environ: The environment, in which `HOSTLER_LEASE` may name a lease; this process's by default.
+
+        Raises:
+            HostlerError: `unsupported-platform`, `unsafe-state`, `invalid-profile`, `unavailable`.
+
+        """
+        require_supported()
+        explicit = explicit or {}
+        for name, units in explicit.items():
+            if not (is_name(name) and is_units(units, least=0)):
+                raise HostlerError(
+                    Code.INVALID_PROFILE,
+                    f"{name} = {units!r} is not a capacity",
+                    "write a lower-case name and a whole number of units",
+                )
+        self.machine: Final = Machine(folder, explicit)
+        self._environ = os.environ if environ is None else environ
+        self._poller = Poller(self.machine, self._check)
+
+    @property
+    def capacity(self) -> Mapping[str, int]:
+        """The capacities that the next ask will meet, resource → units."""
+        return self.machine.capacity()
+
+    @property
+    def safety_net_looks(self) -> int:
+        """How often a waiter of this process looked although nothing had woken it."""
+        return self.machine.safety_net_looks
+
+    @property
+    def safety_net_progress(self) -> int:
+        """How often such a look was what made progress; expected to stay 0."""
+        return self.machine.safety_net_progress
+
+    def lease(
+        self,
+        claims: Mapping[str, int],
+        *,
+        wait: float | None = None,
+        name: str = "",
+        command: Sequence[str] = (),
+        keys: Sequence[str] = (),
+        abort: threading.Event | None = None,
+    ) -> Lease:
+        """Wait for capacity.
+
+        Args:
+            claims: Resource → units, admitted whole or not at all.
+            wait: Seconds to wait at most; None waits as long as it takes.
+            name: Shown to people.
+            command: Shown to people.
+            keys: Exclusive keys: on the whole machine, one holder each.
+            abort: Ends the wait when set.
+
+        Raises:
+            HostlerError: `invalid-claims`, `profile-mismatch`, `wait-timeout`, `wait-aborted`, `conflict`
+            (this process
+                runs under a lease), `ownership-lost`, `unsafe-state`, `unavailable`.
+
+        """
+        if wait is not None and not 0 <= wait <= MAX_WAIT_S:
+            raise HostlerError(Code.INVALID_DATA, f"a wait of {wait:g} s", "wait 0 s to 24 h")
+        until = None if wait is None else time.monotonic() + wait
+        record = _record(claims, keys, name, command)
+        self._check(record)
+        # a machine whose gate is held by a stopped process must not hide an admission that needs no waiting
+        ticket = self.machine.ask(record, until=None if until is None else until + 1.0)
+        try:
+            if not ticket.holding:
+                self._wait(ticket, until, abort)
+        except BaseException:
+            self._give_up(ticket)
+            raise
+        return Lease(self.machine, ticket)
+
+    def ask(
+        self,
+        claims: Mapping[str, int],
+        *,
+        notify: Callable[[Admitted | NotAdmitted], None],
+        keys: Sequence[str] = (),
+        name: str = "",
+        command: Sequence[str] = (),
+    ) -> Ask:
+        """Ask for capacity without waiting.
+
+        Args:
+            claims: Resource → units, admitted whole or not at all.
+            notify: Called once with the answer, on the poll thread, unless the ask is withdrawn before.
+            keys: Exclusive keys: on the whole machine, one holder each.
+            name: Shown to people.
+            command: Shown to people.
+
+        """
+        ask = Ask(self._poller, _record(claims, keys, name, command), notify)
+        self._poller.submit(ask)
+        return ask
+
+    def close(self) -> None:
+        """Withdraw all asks; leases stay. Idempotent."""
+        self._poller.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self, record: Record) -> None:
+        if record.claims or record.keys:
+            refuse_nested(self._environ, self.machine.folder)
+
+    def _wait(self, ticket: Ticket, until: float | None, abort: threading.Event | None) -> None:
+        look_at = time.monotonic() + SAFETY_NET_S[ticket.rank]
+        while True:
+            if abort is not None and abort.is_set():
+                raise HostlerError(Code.WAIT_ABORTED, f"the wait for {_wanted(ticket)} was aborted", "ask again")
+            now = time.monotonic()
+            if until is not None and now >= until:
+                raise self._timeout(ticket)
+            ends = [look_at] if until is None else [look_at, until]
+            if abort is not None:
+                ends.append(now + ABORT_S)
+            hung = ticket.poll(min(ends) - now)
+            unprompted = hung is None
+            if unprompted and time.monotonic() < look_at:
+                continue
+            if self.machine.look(ticket, hung=hung or (), unprompted=unprompted, until=until):
+                return
+            look_at = time.monotonic() + SAFETY_NET_S[ticket.rank]
+
+    def _give_up(self, ticket: Ticket) -> None:
+        ticket.withdraw()
+        ticket.unwatch()
+        if ticket.holding:
+            Lease(self.machine, ticket).release()
+
+    def _timeout(self, ticket: Ticket) -> HostlerError:
+        from hostres.top import snapshot  # noqa: PLC0415  only to say why
+
+        rows = {row.ticket: row for row in snapshot(self.machine.folder).tickets}
+        row = rows.get(ticket.number)
+        why = "; ".join(str(short) for short in row.blocked_by) if row else ""
+        return HostlerError(
+            Code.WAIT_TIMEOUT,
+            f"no room for {_wanted(ticket)} in time" + (f" ({why})" if why else ""),
+            "see `hostler top`, then wait longer or claim less",
+        )
+
+
+def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: Sequence[str]) -> Record:
+    digests: tuple[str, ...] = ()
+    if keys:
+        import hashlib  # noqa: PLC0415  the light path has no keys
+
+        check_keys(tuple(keys))
+        digests = tuple(sorted({hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest() for key in keys}))
+    return Record(
+        claims=dict(claims),
+        keys=digests,
+        asked_boot_ns=boot_ns(),
+        name=name,
+        pid=os.getpid(),
+        command=tuple(command),
+    )
+
+
+def _wanted(ticket: Ticket) -> str:
+    keys = len(ticket.record.keys)
+    return describe(ticket.record.claims) + (f" and {keys} exclusive keys" if keys else "")

@@ -1,0 +1,70 @@
+"""Who has a file open, from `/proc/*/fd`: the identity of the open file decides, never a name.
+
+`/proc/locks` names only the process that took a lock, which may be long dead while its child keeps it.
+"""
+
+# A scan of every descriptor of every process: plain strings.
+# ruff: noqa: PTH116, PTH123, PTH208
+
+import contextlib
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from hostres.procfs import command_of, process_ids
+
+Identity = tuple[int, int]
+"""Device and inode of an open file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A process as a person knows it.
+
+    Attributes:
+        pid: Its number.
+        command: Its command line, shortened.
+
+    """
+
+    pid: int
+    command: str
+
+
+def holders_of(files: Iterable[os.stat_result]) -> Mapping[Identity, tuple[Holder, ...]]:
+    """Return the processes that hold the lock of each of *files*, by (device, inode).
+
+    Args:
+        files: What `stat` says of them. Readers that only look on are left out.
+
+    """
+    found: dict[Identity, list[Holder]] = {(file.st_dev, file.st_ino): [] for file in files}
+    if found:
+        for pid in sorted(process_ids()):
+            held = identities(pid, found, locked_only=True)
+            if held:
+                holder = Holder(pid=pid, command=command_of(pid))
+                for identity in held:
+                    found[identity].append(holder)
+    return {identity: tuple(holders) for identity, holders in found.items()}
+
+
+def identities(pid: int, wanted: Collection[Identity], *, locked_only: bool = False) -> set[Identity]:
+    """Return which of the *wanted* (device, inode) a process has open; nothing if one may not look."""
+    found: set[Identity] = set()
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return found
+    for name in names:
+        with contextlib.suppress(OSError):
+            status = os.stat(f"/proc/{pid}/fd/{name}")
+            identity = (status.st_dev, status.st_ino)
+            if identity in wanted and not (locked_only and not _locked(pid, name)):
+                found.add(identity)
+    return found
+
+
+def _locked(pid: int, name: str) -> bool:
+    with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
+        return b"lock:" in file.read()

@@ -1,0 +1,236 @@
+"""A lease: capacity that is ours until the last copy of its descriptor is closed."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from hostres.clock import boot_ns
+from hostres.errors import Code, HostlerError
+from hostres.locks import is_held
+from hostres.ticket import Ticket
+from hostres.tickets import HOLDING
+
+if TYPE_CHECKING:
+    from hostres.machine import Machine
+    from hostres.process import Exit, Supervised
+
+LEASE: Final = "HOSTLER_LEASE"
+"""Tells a process under which lease it runs: `<ticket>.<nonce>.<descriptor>`."""
+
+GRACE_S: Final = 5.0
+"""Seconds between TERM and KILL."""
+
+THREADS: Final = (
+    "HOSTLER_CPUS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+"""Variables that hold a tool to the CPUs it was given."""
+
+
+class Lease:
+    """Admitted capacity; a context manager that releases it.
+
+    Attributes:
+        ticket: Its number.
+        claims: Resource → units.
+        cpus: The CPUs it was given; empty if none were chosen.
+        admitted_boot_ns: When it was admitted, on the boot-time clock.
+        environment: What its processes must have in their environment.
+
+    """
+
+    def __init__(self, machine: "Machine", ticket: Ticket) -> None:
+        self._machine = machine
+        self._ticket = ticket
+        self._mutex = threading.Lock()
+        self._released_boot_ns: int | None = None
+        self.ticket: Final = ticket.number
+        self.claims: Final[Mapping[str, int]] = ticket.record.claims
+        self.cpus: Final[tuple[int, ...]] = ()
+        self.admitted_boot_ns: Final = ticket.admitted_boot_ns
+        self.environment: Final[Mapping[str, str]] = _environment(ticket)
+
+    @property
+    def fd(self) -> int:
+        """The descriptor that holds the capacity; -1 once released. Pass it on with `pass_fds` only."""
+        return self._ticket.lock.fd
+
+    def assert_owned(self) -> None:
+        """Check that the ticket still is ours: before each spawn and each publication.
+
+        Raises:
+            HostlerError: `ownership-lost`.
+
+        """
+        lock = self._ticket.lock
+        if lock.fd < 0:
+            why = "was released" if self._released_boot_ns is not None else "belongs to the process it was forked from"
+            raise HostlerError(Code.OWNERSHIP_LOST, f"lease {self.ticket} {why}", "ask for a new one")
+        if not lock.still_there():
+            raise HostlerError(
+                Code.OWNERSHIP_LOST,
+                f"lease {self.ticket} was taken back, or its file {lock.place} replaced",
+                "do the work again under a new one",
+            )
+
+    def popen(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdin: bytes | None = None,
+        stdout_log: Path | None = None,
+        stderr_log: Path | None = None,
+        on_stdout: Callable[[bytes], None] | None = None,
+        on_stderr: Callable[[bytes], None] | None = None,
+    ) -> "Supervised":
+        """Start a supervised process under this lease; see `Supervised.start`.
+
+        Args:
+            argv: The program and its arguments.
+            env: Added to this process's environment.
+            cwd: Its working folder.
+            stdin: What it reads; nothing by default.
+            stdout_log: File that keeps its output, bounded.
+            stderr_log: File that keeps its error output, bounded.
+            on_stdout: Called with each piece of output; by default it goes to our own.
+            on_stderr: Likewise.
+
+        Raises:
+            HostlerError: `ownership-lost`, `not-found`, `unavailable`.
+
+        """
+        from hostres.process import Supervised  # noqa: PLC0415  waiting for admission needs none of it
+
+        self.assert_owned()
+        return Supervised.start(
+            argv,
+            env={**os.environ, **(env or {}), **self.environment},
+            cwd=cwd,
+            lease_fds=(self.fd,),
+            stdin=stdin,
+            stdout_log=stdout_log,
+            stderr_log=stderr_log,
+            on_stdout=on_stdout or (None if stdout_log else _forward(1)),
+            on_stderr=on_stderr or (None if stderr_log else _forward(2)),
+        )
+
+    def run(
+        self,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        timeout: float | None = None,
+        check: bool = True,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdin: bytes | None = None,
+        on_stdout: Callable[[bytes], None] | None = None,
+        on_stderr: Callable[[bytes], None] | None = None,
+    ) -> "Exit":
+        """Run a program under this lease until it and all it started has ended.
+
+        Args:
+            argv: The program and its arguments.
+            timeout: Seconds after which it is ended.
+            check: Raise if it fails.
+            env: Added to this process's environment.
+            cwd: Its working folder.
+            stdin: What it reads; nothing by default.
+            on_stdout: Called with each piece of output; by default it goes to our own.
+            on_stderr: Likewise.
+
+        Raises:
+            HostlerError: `ownership-lost`, `not-found`, `unavailable`.
+            subprocess.TimeoutExpired: It took too long.
+            subprocess.CalledProcessError: It failed.
+
+        """
+        import subprocess  # noqa: PLC0415  likewise
+
+        words = [os.fspath(word) for word in argv]
+        process = self.popen(words, env=env, cwd=cwd, stdin=stdin, on_stdout=on_stdout, on_stderr=on_stderr)
+        reason = "interrupted"
+        try:
+            ended = process.wait(timeout)
+            if ended is None:
+                reason = "timeout"
+                raise subprocess.TimeoutExpired(words, timeout or 0.0)
+            reason = "cleanup"
+        finally:
+            process.end(grace_s=GRACE_S, reason=reason)
+        if check and ended.code != 0:
+            code = ended.code if ended.code is not None else -(ended.signal or 0)
+            raise subprocess.CalledProcessError(code, words)
+        return ended
+
+    def release(self) -> int:
+        """Give the capacity back; idempotent. What a child still holds stays taken until it exits.
+
+        Returns:
+            The boot-time clock, read just before.
+
+        """
+        with self._mutex:
+            if self._released_boot_ns is None:
+                self._released_boot_ns = boot_ns()
+                self._ticket.lock.close()
+                self._machine.released(self._ticket)
+            return self._released_boot_ns
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def refuse_nested(environ: Mapping[str, str], folder: Path) -> None:
+    """Refuse an ask of a process that runs under a living lease: it could wait for itself.
+
+    Args:
+        environ: The process's environment.
+        folder: The machine folder.
+
+    Raises:
+        HostlerError: `conflict`: the claims are fine, the lease they would wait for is the asker's own.
+
+    """
+    ticket, _, rest = environ.get(LEASE, "").partition(".")
+    nonce = rest.partition(".")[0]
+    if not (ticket.isdecimal() and nonce):
+        return
+    for name in folder.glob(f"t/{HOLDING}.{int(ticket)}.*"):
+        if name.name.split(".")[2] == nonce and is_held(name):
+            raise HostlerError(
+                Code.CONFLICT,
+                f"this process runs under lease {ticket} already and must not wait for the machine while it holds it",
+                "claim everything when that lease is asked for, or unset HOSTLER_LEASE",
+            )
+
+
+def _environment(ticket: Ticket) -> dict[str, str]:
+    environment = {LEASE: f"{ticket.key}.{ticket.lock.fd}"}
+    cpus = ticket.record.claims.get("cpu")
+    if cpus is not None:
+        environment.update(dict.fromkeys(THREADS, str(cpus)))
+    return environment
+
+
+def _forward(fd: int) -> Callable[[bytes], None]:
+    def write(piece: bytes) -> None:
+        while piece:
+            piece = piece[os.write(fd, piece) :]
+
+    return write

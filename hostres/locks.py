@@ -1,0 +1,338 @@
+"""Kernel locks that prove life: subclasses of fasteners' interprocess lock, on open file descriptions.
+
+`flock` belongs to the open file description: every process that inherits the descriptor keeps the lock,
+and the kernel frees it when the last copy is closed, however the owners died. On a FIFO the same
+descriptor is also a doorbell (a byte written into it wakes its owner) and a death notice (whoever has it
+open for reading sees a hang-up when the last owner is gone).
+"""
+
+# Plain strings on the hot path.
+# ruff: noqa: PTH101, PTH104, PTH108
+
+import contextlib
+import errno
+import logging
+import os
+import stat
+import threading
+import time
+import warnings
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import fasteners
+
+from hostres import descriptors
+from hostres.errors import Code, HostlerError
+from hostres.folders import check_private_status, open_private
+from hostres.platforms import require_supported
+
+require_supported()
+
+import fcntl  # noqa: E402  absent elsewhere
+
+NEW: Final = ".new."
+"""Prefix of names that are not yet anyone's."""
+
+_LOG: Final = logging.getLogger("hostres")
+_BUSY: Final = (errno.EAGAIN, errno.EACCES)
+
+
+class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has no type marker
+    """The short decision lock: one per path and process, one thread at a time, its file kept open.
+
+    Released by LOCK_UN, so that no copy of the descriptor can keep it; never held across anything slow.
+    """
+
+    DELAY_S: Final = 0.00005
+    MAX_DELAY_S: Final = 0.001
+    SILENCE_S: Final = 2.0
+    """After so long the process that holds it is named."""
+
+    _gates: Final[dict[str, "Gate"]] = {}
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, sleep_func=self._pause)
+        self.place = path
+        self._thread = threading.Lock()
+        self._fd = -1
+        self._since = 0.0
+        self._named = False
+        self._until: float | None = None
+        descriptors.forget_after_fork(self)
+
+    @classmethod
+    def at(cls, path: str) -> Self:
+        """Return this process's gate at *path*."""
+        with descriptors.guard:
+            gate = cls._gates.get(path)
+            if gate is None:
+                gate = cls._gates[path] = cls(path)
+        assert isinstance(gate, cls)
+        return gate
+
+    def enter(self, *, until: float | None = None) -> None:
+        """Take the gate.
+
+        Args:
+            until: Monotonic second after which to give up.
+
+        Raises:
+            HostlerError: `wait-timeout` naming who holds it; `unsafe-state`.
+
+        """
+        if not self._thread.acquire(timeout=-1 if until is None else max(0.0, until - time.monotonic())):
+            raise HostlerError(Code.WAIT_TIMEOUT, "another thread is deciding about tickets", "try again")
+        try:
+            self._open()
+            try:
+                self.trylock()
+            except BlockingIOError:
+                self._since, self._named, self._until = time.monotonic(), False, until
+                self.acquire(delay=self.DELAY_S, max_delay=self.MAX_DELAY_S)
+        except BaseException:
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give the gate back."""
+        try:
+            if self._fd >= 0:
+                self.unlock()
+        finally:
+            self.acquired = False
+            self._thread.release()
+
+    def __enter__(self) -> Self:
+        self.enter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+    def trylock(self) -> None:
+        """Lock the open file description, or raise `BlockingIOError`."""
+        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def unlock(self) -> None:
+        """Unlock it for every copy of the descriptor."""
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _open(self) -> None:
+        if self._fd >= 0:
+            mine = os.fstat(self._fd)
+            with contextlib.suppress(FileNotFoundError):
+                there = os.lstat(self.place)
+                if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino):
+                    return
+            # the folder was replaced: a gate that others do not share decides nothing
+            descriptors.close(self._fd)
+            self._fd = -1
+        with descriptors.guard:
+            self._fd = descriptors.keep(open_private(self.place, os.O_RDWR | os.O_CREAT))
+
+    def _do_open(self) -> None:
+        """Nothing to open: `enter` has; called by fasteners."""
+
+    def _pause(self, delay: float) -> None:
+        now = time.monotonic()
+        if now - self._since >= self.SILENCE_S and not self._named:
+            self._named = True
+            _LOG.warning("waiting for %s, held by %s", self.place, self._holders())
+        if self._until is not None and now >= self._until:
+            raise HostlerError(
+                Code.WAIT_TIMEOUT,
+                f"{self.place} stayed closed, held by {self._holders()}",
+                "continue or end that process, then try again",
+            )
+        time.sleep(delay)
+
+    def _holders(self) -> str:
+        from hostres.holders import holders_of  # noqa: PLC0415  the light path never needs it
+
+        found = holders_of([os.fstat(self._fd)])
+        names = [f"pid {one.pid} ({one.command})" for row in found.values() for one in row if one.pid != os.getpid()]
+        return ", ".join(names) or "an unknown process"
+
+    def forget(self) -> None:
+        """Start anew; called in a forked child."""
+        self._fd, self._thread, self.acquired = -1, threading.Lock(), False
+
+
+class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
+    """A lock on a FIFO; released by closing only, so that a child's copy keeps it.
+
+    Attributes:
+        place: Where the FIFO is now.
+        fd: The descriptor, -1 once closed; readable when somebody poked it.
+        identity: Device and inode.
+
+    """
+
+    def __init__(self, place: str) -> None:
+        super().__init__(place)
+        self.place = place
+        self.fd = -1
+        self.identity = (0, 0)
+        descriptors.forget_after_fork(self)
+
+    @classmethod
+    def born(cls, folder: Path | str, name: str) -> Self:
+        """Make a FIFO called *name* in *folder*, locked from the first moment anyone can see it.
+
+        Locked under another name and then renamed: a reader's probe could else make the owner's first
+        lock fail.
+
+        Raises:
+            OSError: It cannot be made.
+
+        """
+        lock = cls(f"{folder}/{NEW}{os.urandom(8).hex()}")
+        os.mkfifo(lock.place, 0o600)
+        try:
+            lock.acquire(blocking=False)
+            lock.rename(f"{folder}/{name}")
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(lock.place)
+            lock.close()
+            raise
+        return lock
+
+    def acquire(self, blocking: bool = True, **patience: float | None) -> bool:  # noqa: FBT001, FBT002  fasteners' signature
+        """Lock the FIFO at `place`; see fasteners."""
+        self._do_open()
+        try:
+            self.trylock()
+        except BlockingIOError:
+            return blocking and bool(super().acquire(blocking, **patience))
+        self.acquired = True
+        return True
+
+    def rename(self, place: str) -> None:
+        """Move the FIFO, replacing nothing that lives."""
+        os.rename(self.place, place)
+        self.place = place
+
+    def close(self) -> None:
+        """Close this copy of the descriptor; idempotent. The lock goes with the last copy."""
+        with descriptors.guard:
+            fd, self.fd = self.fd, -1
+            self.acquired = False
+            if fd >= 0:
+                descriptors.close(fd)
+
+    def drain(self) -> None:
+        """Take the bytes of those who poked."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.fd, 4096)
+
+    def still_there(self) -> bool:
+        """Return whether `place` still is this very FIFO."""
+        try:
+            status = os.lstat(self.place)
+        except OSError:
+            return False
+        return self.fd >= 0 and (status.st_dev, status.st_ino) == self.identity
+
+    def trylock(self) -> None:
+        """Lock the open file description, or raise `BlockingIOError`."""
+        fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def unlock(self) -> None:
+        """Nothing, as LOCK_UN would unlock every inherited copy; fasteners' `release` closes after it."""
+
+    def _do_open(self) -> None:
+        if self.fd >= 0:
+            return
+        flags = os.O_RDWR | os.O_NONBLOCK
+        try:
+            self.fd = descriptors.open_kept(self.place, flags)
+        except PermissionError:  # a umask took our own access
+            os.chmod(self.place, 0o600, follow_symlinks=False)
+            self.fd = descriptors.open_kept(self.place, flags)
+        status = os.fstat(self.fd)
+        if stat.S_IMODE(status.st_mode) != 0o600:
+            os.fchmod(self.fd, 0o600)
+        self.identity = (status.st_dev, status.st_ino)
+
+    def _do_close(self) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            self.close()
+            warnings.warn(f"the lock {self.place} was never released", ResourceWarning, source=self, stacklevel=2)
+
+    def forget(self) -> None:
+        """Start anew; called in a forked child."""
+        self.fd, self.acquired = -1, False
+
+
+def probe(path: Path | str) -> int | None:
+    """Open the FIFO or file at *path* for watching.
+
+    Opened first, then probed: a hang-up that comes after the answer cannot be missed.
+
+    Returns:
+        A descriptor open for reading (give it to `descriptors.close`) if somebody holds its lock, else None.
+
+    Raises:
+        HostlerError: `unsafe-state`: it is not private.
+
+    """
+    try:
+        fd = descriptors.open_kept(os.fspath(path), os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise HostlerError(Code.UNSAFE_STATE, f"{path} is a symbolic link", "remove it") from None
+        raise
+    try:
+        status = os.fstat(fd)
+        if status.st_nlink:  # a name withdrawn in this moment is none of our concern
+            check_private_status(path, status)
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return fd
+    except BaseException:
+        descriptors.close(fd)
+        raise
+    descriptors.close(fd)
+    return None
+
+
+def is_held(path: Path | str) -> bool:
+    """Return whether somebody alive holds the lock of the FIFO or file at *path*."""
+    fd = probe(path)
+    if fd is None:
+        return False
+    descriptors.close(fd)
+    return True
+
+
+def poke(path: Path | str) -> bool:
+    """Write one byte into the FIFO at *path*, which wakes its owner.
+
+    Returns:
+        Whether there is an owner to wake.
+
+    """
+    with descriptors.guard:  # a forked copy of a writing end would hide the owner's death
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return False
+        try:
+            os.write(fd, b"!")
+        except BlockingIOError:
+            return True  # full of pokes: it will wake
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+    return True

@@ -1,0 +1,411 @@
+"""A supervised process: its own session, drained to bounded logs, ended as a whole tree and reaped.
+
+One thread attends to each: it feeds standard input, drains both outputs at any volume with flat memory, sees the
+exit through a process descriptor and reaps. The process counts as ended once everything its first process wrote is
+in the logs; what it left in the background may go on writing until `end`.
+"""
+
+import contextlib
+import fcntl
+import logging
+import os
+import select
+import signal
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final, Self
+
+from hostres.errors import Code, HostlerError, unavailable
+from hostres.holders import Identity
+from hostres.logs import KEEP_BYTES, BoundedLog
+from hostres.procfs import command_of, read_process
+from hostres.programs import find_program
+from hostres.trees import TOKEN, Tree, end_processes
+
+MAX_LEASES: Final = 16
+"""Descriptors that a process may inherit."""
+
+_PIECE: Final = 1 << 18
+_LOG: Final = logging.getLogger("hostres")
+_PYTHON_IGNORES: Final = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
+"""Ignored by every Python; `subprocess` resets them."""
+
+_RESET: Final = """
+import os, signal, sys
+for number in signal.valid_signals():
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
+with open("/proc/self/environ", "rb") as file:
+    pairs = [pair.split(b"=", 1) for pair in file.read().split(b"\\0") if b"=" in pair]
+try:
+    os.execve(sys.argv[1], sys.argv[2:], dict(pairs))
+except OSError as error:
+    os.write(2, f"{sys.argv[1]}: {error.strerror}\\n".encode())
+    os._exit(126)
+"""
+"""Undoes what a child inherits of blocked and ignored signals, then becomes the program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How a process ended.
+
+    Attributes:
+        code: Its exit code; None if a signal ended it, or if somebody else reaped it.
+        signal: The signal that ended it.
+        asked_by: The reason given to `end`; None if nobody asked it to end.
+        cpu_seconds: CPU time of it and of the children it waited for.
+        peak_bytes: The largest resident memory of any of them.
+
+    """
+
+    code: int | None
+    signal: int | None
+    asked_by: str | None
+    cpu_seconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A process that could not be ended."""
+
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What ending a tree came to.
+
+    Attributes:
+        exit: How its first process ended; None if it could not be ended.
+        left: What could not be ended.
+
+    """
+
+    exit: Exit | None
+    left: tuple[Left, ...]
+
+
+class _Stream:
+    def __init__(
+        self, file: IO[bytes] | None, log: BoundedLog | None, callback: Callable[[bytes], None] | None
+    ) -> None:
+        assert file is not None
+        self._file = file
+        self.fd = file.fileno()
+        os.set_blocking(self.fd, False)
+        self._log = log
+        self._callback = callback
+
+    def read(self, limit: int = _PIECE) -> int:
+        """Take what is there; -1 at the end of the stream, 0 if there is nothing now."""
+        try:
+            piece = os.read(self.fd, limit)
+        except BlockingIOError:
+            return 0
+        if not piece:
+            self.close()
+            return -1
+        if self._log is not None:
+            self._log.write(piece)
+        if self._callback is not None:
+            try:
+                self._callback(piece)
+            except Exception:  # noqa: BLE001  the callback is a stranger's; the stream must go on
+                _LOG.exception("the callback of an output stream failed; it is not called again")
+                self._callback = None
+        return len(piece)
+
+    def read_all(self) -> None:
+        """Take all that has been written so far."""
+        if self.fd < 0:
+            return
+        there = int.from_bytes(fcntl.ioctl(self.fd, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+        while there > 0 and (taken := self.read(min(there, _PIECE))) > 0:
+            there -= taken
+        if self.fd >= 0:
+            self.read(1)  # nobody has it open any more: its end
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            self._file.close()
+            self.fd = -1
+            if self._log is not None:
+                self._log.close()
+
+
+class Supervised:
+    """A running process and all it starts.
+
+    Attributes:
+        pid: The number of its first process.
+        start_time: Seconds from boot to its start.
+
+    """
+
+    def __init__(
+        self, popen: "subprocess.Popen[bytes]", tree: Tree, streams: list[_Stream], stdin: bytes | None
+    ) -> None:
+        self.pid: Final = popen.pid
+        self.start_time: Final = tree.leader.start_time
+        self._popen = popen
+        self._tree = tree
+        self._streams = streams
+        self._input = memoryview(stdin or b"")
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            self._pidfd = os.pidfd_open(popen.pid)
+        except OSError:
+            os.close(self._bell)
+            raise
+        self._mutex = threading.Lock()
+        self._ending = threading.Lock()
+        self._asked_by: str | None = None
+        self._exit: Exit | None = None
+        self._ended: Ended | None = None
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._attend, name=f"hostres-process-{popen.pid}", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def start(  # noqa: PLR0913  all by name
+        cls,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+        lease_fds: Sequence[int] = (),
+        stdin: bytes | None = None,
+        stdout_log: Path | None = None,
+        stderr_log: Path | None = None,
+        on_stdout: Callable[[bytes], None] | None = None,
+        on_stderr: Callable[[bytes], None] | None = None,
+        keep_bytes: int = KEEP_BYTES,
+    ) -> Self:
+        """Start a program.
+
+        Args:
+            argv: The program and its arguments; no shell.
+            env: Its whole environment.
+            cwd: Its working folder; this process's by default.
+            lease_fds: Descriptors of leases that it inherits, and all it starts with them.
+            stdin: What it reads; nothing by default.
+            stdout_log: File that keeps its output, bounded.
+            stderr_log: File that keeps its error output, bounded.
+            on_stdout: Called with each piece of output, on the thread that attends to it.
+            on_stderr: Likewise for the error output.
+            keep_bytes: How much of each stream a log keeps.
+
+        Raises:
+            HostlerError: `not-found`: no such program or folder; `unavailable`: it cannot be executed, or the system
+                has no room for it; `invalid-data`: more than 16 descriptors, or a NUL in an argument.
+
+        """
+        words = [os.fspath(word) for word in argv]
+        leases = tuple(sorted(set(lease_fds)))
+        if len(leases) > MAX_LEASES:
+            raise HostlerError(
+                Code.INVALID_DATA,
+                f"{len(leases)} inherited descriptors for one process",
+                f"start it under at most {MAX_LEASES} leases",
+            )
+        if not words or any("\0" in word for word in words):
+            raise HostlerError(Code.INVALID_DATA, "a command is empty or holds a NUL", "name a program")
+        if cwd is not None and not cwd.is_dir():
+            raise HostlerError(Code.NOT_FOUND, f"there is no folder {cwd}", "make it, or name another")
+        program = find_program(words[0], environ=env, cwd=cwd)
+        token = os.urandom(8).hex()
+        outer = env.get(TOKEN)
+        environment = {**env, TOKEN: f"{outer}:{token}" if outer else token}
+        logs: list[BoundedLog | None] = []
+        try:
+            logs.extend(BoundedLog(path, keep_bytes) if path else None for path in (stdout_log, stderr_log))
+            popen = _spawn(words, program, environment, cwd, leases, feed=stdin is not None)
+        except OSError as error:
+            for log in logs:
+                if log is not None:
+                    log.close()
+            raise unavailable(f"{words[0]} cannot be started", error) from error
+        except BaseException:
+            for log in logs:
+                if log is not None:
+                    log.close()
+            raise
+        streams = [_Stream(popen.stdout, logs[0], on_stdout), _Stream(popen.stderr, logs[1], on_stderr)]
+        leader = read_process(popen.pid)
+        assert leader is not None  # not yet reaped
+        files: set[Identity] = {_identity(fd) for fd in (*leases, *(stream.fd for stream in streams))}
+        tree = Tree(leader=leader, token=token.encode(), files=frozenset(files))
+        try:
+            return cls(popen, tree, streams, stdin)
+        except OSError as error:
+            popen.kill()
+            popen.wait()
+            for stream in streams:
+                stream.close()
+            raise unavailable(f"{words[0]} cannot be attended to", error) from error
+
+    def wait(self, timeout: float | None = None) -> Exit | None:
+        """Wait until its first process has ended and all it wrote is logged.
+
+        Args:
+            timeout: Seconds; None waits as long as it takes.
+
+        Returns:
+            How it ended; None if it has not.
+
+        """
+        self._done.wait(timeout)
+        return self._exit if self._done.is_set() else None
+
+    def end(self, *, grace_s: float, reason: str) -> Ended:
+        """End the whole tree: one TERM to each process, the grace, KILL; any thread, any number of times.
+
+        Args:
+            grace_s: Seconds between TERM and KILL.
+            reason: Who asks, for `Exit.asked_by`; the first one counts, and only if it has not ended by itself.
+
+        """
+        with self._mutex:
+            if self._exit is None and self._asked_by is None:
+                self._asked_by = reason
+        with self._ending:
+            if self._ended is None:
+                left = end_processes(self._tree.members, grace_s=grace_s)
+                if not any(process.pid == self.pid for process in left):
+                    self._done.wait()
+                self._stop_attending()
+                named = tuple(Left(pid=process.pid, command=command_of(process.pid)) for process in left)
+                self._ended = Ended(exit=self._exit, left=named)
+            return self._ended
+
+    def _stop_attending(self) -> None:
+        with self._mutex:
+            if self._bell >= 0:
+                os.eventfd_write(self._bell, 1)
+        self._thread.join()
+
+    def _attend(self) -> None:
+        streams = {stream.fd: stream for stream in self._streams}
+        poll = select.poll()
+        for fd in (*streams, self._pidfd, self._bell):
+            poll.register(fd, select.POLLIN)
+        stdin = self._popen.stdin.fileno() if self._popen.stdin else -1
+        if stdin >= 0:
+            os.set_blocking(stdin, False)
+            poll.register(stdin, select.POLLOUT)
+        try:
+            while streams or self._exit is None:
+                for fd, _ in poll.poll():
+                    if fd == self._bell:
+                        return
+                    if fd == self._pidfd:
+                        poll.unregister(fd)
+                        for stream in tuple(streams.values()):
+                            stream.read_all()
+                        self._reap()
+                        self._done.set()
+                    elif fd == stdin:
+                        if not self._feed(stdin):
+                            poll.unregister(fd)
+                    elif fd in streams and streams[fd].fd >= 0:
+                        streams[fd].read()
+                for fd in [fd for fd, stream in streams.items() if stream.fd < 0]:
+                    del streams[fd]
+                    with contextlib.suppress(KeyError):
+                        poll.unregister(fd)
+        finally:
+            self._close(tuple(streams.values()))
+
+    def _close(self, streams: Sequence[_Stream]) -> None:
+        for stream in streams:
+            if stream.fd >= 0:
+                stream.read_all()
+            stream.close()
+        if self._popen.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._popen.stdin.close()
+        with self._mutex:
+            os.close(self._bell)
+            self._bell = -1
+        os.close(self._pidfd)
+        self._done.set()
+
+    def _feed(self, fd: int) -> bool:
+        """Write the next of the input; False once that is over."""
+        try:
+            while self._input:
+                self._input = self._input[os.write(fd, self._input[:_PIECE]) :]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            self._input = memoryview(b"")  # it does not want the rest
+        assert self._popen.stdin is not None
+        self._popen.stdin.close()
+        return False
+
+    def _reap(self) -> None:
+        code, number, cpu_seconds, peak_bytes = None, None, 0.0, 0
+        try:
+            _, status, usage = os.wait4(self.pid, 0)
+        except ChildProcessError:  # the program that embeds us reaps strangers
+            self._popen.returncode = 0
+        else:
+            ended = os.waitstatus_to_exitcode(status)
+            self._popen.returncode = ended
+            code, number = (ended, None) if ended >= 0 else (None, -ended)
+            cpu_seconds, peak_bytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+        with self._mutex:
+            self._exit = Exit(
+                code=code,
+                signal=number,
+                asked_by=self._asked_by,
+                cpu_seconds=cpu_seconds,
+                peak_bytes=peak_bytes,
+            )
+
+
+def _spawn(
+    words: list[str],
+    program: str,
+    environment: Mapping[str, str],
+    cwd: Path | None,
+    leases: tuple[int, ...],
+    *,
+    feed: bool,
+) -> "subprocess.Popen[bytes]":
+    if _signals_need_reset():
+        words, program = [sys.executable, "-I", "-S", "-c", _RESET, program, *words], sys.executable
+    return subprocess.Popen(
+        words,
+        executable=program,
+        bufsize=0,
+        stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        cwd=cwd,
+        pass_fds=leases,
+        start_new_session=True,
+    )
+
+
+def _signals_need_reset() -> bool:
+    if signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+        return True
+    return any(
+        signal.getsignal(number) is signal.SIG_IGN for number in signal.valid_signals() if number not in _PYTHON_IGNORES
+    )
+
+
+def _identity(fd: int) -> Identity:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino

@@ -1,0 +1,136 @@
+"""`state.json` of the machine folder: the profile in force, the next ticket, how long a turn takes on average.
+
+Replaced by rename, under the gate. Nothing in it outlives a reboot but the number of the next ticket, so
+nothing is synced.
+"""
+
+# Plain strings on the hot path.
+# ruff: noqa: PTH104, PTH108
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hostres.claims import is_name, is_units
+from hostres.locks import NEW
+from hostres.tickets import read_small, write_new
+
+_FORMAT: Final = 1
+_WEIGHT: Final = 8
+"""A new turn counts for one in so many in the moving average."""
+
+
+class DamagedStateError(Exception):
+    """`state.json` cannot be understood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineState:
+    """What the processes of the machine agree on.
+
+    Attributes:
+        boot: The boot it belongs to.
+        next_ticket: No ticket below it will be given out again.
+        turnaround_ns: Moving average of a turn: from asking to release; 0 before the first.
+        capacity: The profile in force, resource → units.
+
+    """
+
+    boot: str
+    next_ticket: int
+    turnaround_ns: int
+    capacity: Mapping[str, int]
+
+    def after_turn(self, turn_ns: int) -> int:
+        """Return the moving average with one turn more."""
+        if not self.turnaround_ns:
+            return turn_ns
+        return self.turnaround_ns + (turn_ns - self.turnaround_ns) // _WEIGHT
+
+
+def profile_id(capacity: Mapping[str, int]) -> str:
+    """Return a short name for capacities, equal for equal ones."""
+    import hashlib  # noqa: PLC0415  the light path seldom needs it
+
+    return hashlib.sha256(json.dumps(dict(sorted(capacity.items()))).encode()).hexdigest()[:12]
+
+
+class StateFile:
+    """Reads and writes `state.json`; what writes must hold the gate."""
+
+    def __init__(self, folder: str) -> None:
+        self.place = f"{folder}/state.json"
+        self._new = f"{folder}/{NEW}state"
+        self._seen: tuple[int, int, int] | None = None
+        self._state: MachineState | None = None
+
+    def read(self) -> MachineState | None:
+        """Return the state, None if there is no file.
+
+        Raises:
+            DamagedStateError: The file cannot be understood.
+            HostlerError: `unsafe-state`: it is not private, or too large.
+
+        """
+        try:
+            status = os.lstat(self.place)
+        except FileNotFoundError:
+            self._seen = None
+            return None
+        seen = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        if seen != self._seen:
+            self._state = _parse(read_small(self.place))
+            self._seen = seen
+        return self._state
+
+    def age_s(self) -> float:
+        """Return how many seconds ago the state that was read last had been written."""
+        return time.time() - self._seen[1] / 1e9 if self._seen else 0.0
+
+    def write(self, state: MachineState) -> None:
+        """Replace the state.
+
+        Raises:
+            OSError: It cannot be written; the old one stands.
+
+        """
+        text = json.dumps(
+            {
+                "format": _FORMAT,
+                "boot": state.boot,
+                "next_ticket": state.next_ticket,
+                "turnaround_ns": state.turnaround_ns,
+                "profile": {"id": profile_id(state.capacity), "capacity": dict(sorted(state.capacity.items()))},
+            }
+        )
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._new)
+        write_new(self._new, text.encode())
+        os.rename(self._new, self.place)
+        status = os.lstat(self.place)
+        self._seen, self._state = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns), state
+
+
+def _parse(data: bytes) -> MachineState:
+    try:
+        value: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DamagedStateError(str(error)) from error
+    match value:
+        case {
+            "format": 1,
+            "boot": str(boot),
+            "next_ticket": int(next_ticket),
+            "turnaround_ns": int(turnaround_ns),
+            "profile": {"capacity": dict(capacity)},
+        } if (
+            next_ticket >= 1
+            and turnaround_ns >= 0
+            and all(is_name(name) and is_units(units, least=0) for name, units in capacity.items())
+        ):
+            return MachineState(boot=boot, next_ticket=next_ticket, turnaround_ns=turnaround_ns, capacity=capacity)
+    raise DamagedStateError("unknown content")

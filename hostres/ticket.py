@@ -1,0 +1,106 @@
+"""One ticket as its own process holds it: first waiting, then perhaps holding."""
+
+# Plain strings on the hot path.
+# ruff: noqa: PTH108
+
+import contextlib
+import os
+import select
+import threading
+from collections.abc import Iterable
+
+from hostres import descriptors
+from hostres.locks import FifoLock
+from hostres.queue import Demand
+from hostres.tickets import Entry, Record
+
+
+class Ticket:
+    """A ticket of this process.
+
+    Attributes:
+        number: Its place in the order of arrival.
+        nonce: Makes its name unlike any other's.
+        lock: Its FIFO, locked.
+        record: What it claims.
+        holding: Whether it is admitted.
+        admitted_boot_ns: When, read after the rename that admitted it.
+        watches: What it waits for: key of another ticket → descriptor that hangs up when that one dies.
+        rank: 0 for the chief, 1 for the next, 2 for all others.
+
+    """
+
+    def __init__(self, number: int, nonce: str, lock: FifoLock, record: Record) -> None:
+        self.number = number
+        self.nonce = nonce
+        self.lock = lock
+        self.record = record
+        self.demand: Demand = record.demand(number)
+        self.holding = False
+        self.admitted_boot_ns = 0
+        self.watches: dict[str, int] = {}
+        self.rank = 0
+        self.withdrawn = False
+        self.mutex = threading.Lock()
+        """Held to admit or withdraw it: one of the two wins."""
+
+    @property
+    def key(self) -> str:
+        """What stays of its name when its state changes."""
+        return f"{self.number}.{self.nonce}"
+
+    def entry(self, state: str) -> Entry:
+        """Return what others see of it."""
+        return Entry(self.number, self.nonce, state, f"{state}.{self.key}")
+
+    def poll(self, timeout_s: float) -> frozenset[str] | None:
+        """Wait until something happens.
+
+        Args:
+            timeout_s: Seconds after which to give up.
+
+        Returns:
+            Keys of the watched tickets that died, perhaps none if another process poked; None if nothing
+            happened.
+
+        """
+        poll = select.poll()
+        poll.register(self.lock.fd, select.POLLIN)
+        for fd in self.watches.values():
+            poll.register(fd, 0)
+        events = dict(poll.poll(max(0.0, timeout_s) * 1000))
+        if not events:
+            return None
+        if self.lock.fd in events:
+            self.lock.drain()
+        return self.hung(events)
+
+    def hung(self, descriptors_: Iterable[int]) -> frozenset[str]:
+        """Return the keys of the watched tickets whose descriptors are among the given ones."""
+        fds = set(descriptors_)
+        return frozenset(key for key, fd in self.watches.items() if fd in fds)
+
+    def unwatch(self, keys: Iterable[str] | None = None) -> None:
+        """Close the watches on *keys*, or all of them."""
+        for key in tuple(self.watches if keys is None else keys):
+            fd = self.watches.pop(key, None)
+            if fd is not None:
+                descriptors.close(fd)
+
+    def withdraw(self) -> bool:
+        """Leave the queue, without the gate: unlink, then close, which whoever comes next is told by the kernel.
+
+        Returns:
+            False if it is admitted already; then nothing happens.
+
+        """
+        with self.mutex:
+            if self.holding:
+                return False
+            if not self.withdrawn:
+                self.withdrawn = True
+                if self.lock.still_there():
+                    with contextlib.suppress(OSError):
+                        os.unlink(self.lock.place)
+                self.lock.close()
+            return True

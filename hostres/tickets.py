@@ -1,0 +1,323 @@
+"""The tickets of the machine folder: `t/<state>.<ticket>.<nonce>[.<cpus>]`, one FIFO each, beside `t/<ticket>.json`.
+
+The name says whether a ticket waits or holds, its lock whether it lives, the record what it claims. A
+record is written before its FIFO appears and never changes, so whoever has read it once knows it.
+"""
+
+# Plain strings on the hot path.
+# ruff: noqa: PTH108, PTH208
+
+import contextlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from hostres.claims import is_name, is_units
+from hostres.errors import Code, HostlerError
+from hostres.folders import MAX_BYTES, open_private
+from hostres.locks import NEW, is_held, probe
+from hostres.queue import KEY, Demand
+
+WAITING: Final = "w"
+HOLDING: Final = "h"
+MAX_TICKETS: Final = 4096
+MAX_WORDS: Final = 4096
+"""Characters of a command line that are recorded."""
+
+_FORMAT: Final = 1
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+
+
+class Entry(NamedTuple):
+    """A ticket's FIFO, as its name tells it."""
+
+    number: int
+    nonce: str
+    state: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """What stays of the name when the state changes."""
+        return f"{self.number}.{self.nonce}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a ticket claims, and for whom.
+
+    Attributes:
+        claims: Resource → units.
+        keys: Digests of its exclusive keys.
+        asked_boot_ns: When it was asked for, on the boot-time clock.
+        priority: Reserved for the operator's own order; 0.
+        name: For people.
+        pid: Of the process that asked, for people.
+        command: What it runs, for people.
+
+    """
+
+    claims: Mapping[str, int]
+    keys: tuple[str, ...]
+    asked_boot_ns: int
+    priority: int = 0
+    name: str = ""
+    pid: int = 0
+    command: tuple[str, ...] = ()
+
+    def demand(self, number: int) -> Demand:
+        """Return it as the queue sees it."""
+        units = self.claims
+        if self.keys:
+            units = {**units, **{KEY + digest: 1 for digest in self.keys}}
+        return Demand(number=number, units=units, asked_boot_ns=self.asked_boot_ns, priority=self.priority)
+
+    def to_json(self) -> bytes:
+        """Return its bytes on disk."""
+        return _ENCODE(
+            {
+                "format": _FORMAT,
+                "claims": dict(self.claims),
+                "keys": self.keys,
+                "asked_boot_ns": self.asked_boot_ns,
+                "priority": self.priority,
+                "name": self.name[:MAX_WORDS],
+                "pid": self.pid,
+                "command": _shortened(self.command),
+            }
+        ).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> "Record":
+        """Read it back.
+
+        Raises:
+            ValueError: It is damaged.
+
+        """
+        value: Any = json.loads(data)
+        match value:
+            case {
+                "format": 1,
+                "claims": dict(claims),
+                "keys": list(keys),
+                "asked_boot_ns": int(asked),
+                "priority": int(priority),
+                "name": str(name),
+                "pid": int(pid),
+                "command": list(command),
+            } if (
+                all(is_name(resource) and is_units(units, least=1) for resource, units in claims.items())
+                and all(isinstance(key, str) and _DIGEST.fullmatch(key) for key in keys)
+                and all(isinstance(word, str) for word in command)
+            ):
+                return cls(
+                    claims=claims,
+                    keys=tuple(keys),
+                    asked_boot_ns=asked,
+                    priority=priority,
+                    name=name,
+                    pid=pid,
+                    command=tuple(command),
+                )
+        raise ValueError("not a ticket's record")
+
+
+@dataclass(slots=True)
+class Listing:
+    """What `t/` holds, by names alone.
+
+    Attributes:
+        waiting: In order of their numbers.
+        holding: Likewise.
+        records: Numbers that have a record.
+        unborn: Names under which a FIFO is being made.
+        strange: Names that are nobody's.
+        highest: The highest number in use.
+
+    """
+
+    waiting: list[Entry] = field(default_factory=list)
+    holding: list[Entry] = field(default_factory=list)
+    records: set[int] = field(default_factory=set)
+    unborn: list[str] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
+    highest: int = 0
+
+    def remove(self, entry: Entry) -> None:
+        """Forget a ticket that is gone."""
+        (self.waiting if entry.state == WAITING else self.holding).remove(entry)
+
+
+class TicketFolder:
+    """Reads and writes `t/`; what changes it must hold the gate."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self._demands: dict[str, Demand] = {}
+
+    def path(self, name: str) -> str:
+        """Return the place of a name in it."""
+        return f"{self.place}/{name}"
+
+    def scan(self) -> Listing:
+        """Read the names.
+
+        Raises:
+            HostlerError: `unsafe-state`: more than there can be tickets.
+            OSError: The folder cannot be read.
+
+        """
+        listing = Listing()
+        for name in os.listdir(self.place):
+            parts = name.split(".")
+            number = parts[0] if parts[-1] == "json" else parts[1] if len(parts) in (3, 4) else ""
+            if not number.isdecimal():
+                (listing.unborn if name.startswith(NEW) else listing.strange).append(name)
+                continue
+            count = int(number)
+            if len(parts) == 2:
+                listing.records.add(count)
+            elif parts[0] == HOLDING:
+                listing.holding.append(Entry(count, parts[2], HOLDING, name))
+            elif parts[0] == WAITING:
+                listing.waiting.append(Entry(count, parts[2], WAITING, name))
+            else:
+                listing.strange.append(name)
+                continue
+            listing.highest = max(listing.highest, count)
+        if len(listing.holding) + len(listing.waiting) > 2 * MAX_TICKETS:
+            raise HostlerError(
+                Code.UNSAFE_STATE,
+                f"{self.place} holds more than {2 * MAX_TICKETS} tickets",
+                "end what fills it, then remove the files in it",
+            )
+        listing.holding.sort()
+        listing.waiting.sort()
+        if len(self._demands) > 64 + 2 * (len(listing.holding) + len(listing.waiting)):
+            known = {entry.key for entry in (*listing.holding, *listing.waiting)}
+            self._demands = {key: demand for key, demand in self._demands.items() if key in known}
+        return listing
+
+    def watch(self, entry: Entry) -> int | None:
+        """Open a ticket for watching; None if it is dead."""
+        return probe(self.path(entry.name))
+
+    def is_live(self, entry: Entry) -> bool:
+        """Return whether somebody holds a ticket's lock."""
+        return is_held(self.path(entry.name))
+
+    def demand(self, entry: Entry) -> Demand:
+        """Return what a live ticket claims.
+
+        Raises:
+            HostlerError: `unsafe-state`: its record is missing or damaged.
+
+        """
+        known = self._demands.get(entry.key)
+        if known is None:
+            known = self._demands[entry.key] = self.read(entry.number).demand(entry.number)
+        return known
+
+    def remember(self, key: str, demand: Demand) -> None:
+        """Take note of what a ticket of this process claims, which need not be read."""
+        self._demands[key] = demand
+
+    def read(self, number: int) -> Record:
+        """Read the record of a live ticket.
+
+        Raises:
+            HostlerError: `unsafe-state`: it is missing, damaged or not private.
+
+        """
+        path = self.path(f"{number}.json")
+        try:
+            return Record.from_json(read_small(path))
+        except (FileNotFoundError, ValueError, RecursionError):
+            raise HostlerError(
+                Code.UNSAFE_STATE,
+                f"{path}, the record of a live ticket, is missing or damaged",
+                "end the processes that hold the ticket, then try again",
+            ) from None
+
+    def write(self, number: int, record: Record) -> None:
+        """Write a new ticket's record, before its FIFO appears.
+
+        Raises:
+            OSError: It cannot be written; nothing is left.
+
+        """
+        path = self.path(f"{number}.json")
+        write_new(path, record.to_json())
+
+    def sweep(self, entry: Entry, *, keep_record: bool = False) -> None:
+        """Remove a dead ticket: the FIFO first, as a record without one is nobody's.
+
+        Args:
+            entry: The ticket.
+            keep_record: Leave the record, so that its number stays known.
+
+        """
+        self.sweep_name(entry.name)
+        if not keep_record:
+            self.sweep_name(f"{entry.number}.json")
+
+    def sweep_name(self, name: str) -> None:
+        """Remove a name that is nobody's."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path(name))
+
+
+def read_small(path: str) -> bytes:
+    """Read a private file of bounded size.
+
+    Raises:
+        HostlerError: `unsafe-state`: it is not private, or too large.
+        OSError: It cannot be read.
+
+    """
+    fd = open_private(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        size = os.fstat(fd).st_size
+        data = b"" if size > MAX_BYTES else os.read(fd, MAX_BYTES + 1)
+    finally:
+        os.close(fd)
+    if max(size, len(data)) > MAX_BYTES:
+        raise HostlerError(
+            Code.UNSAFE_STATE, f"{path} has {size} bytes, more than {MAX_BYTES}", "move it away, then try again"
+        )
+    return data
+
+
+def write_new(path: str, data: bytes) -> None:
+    """Write a private file that does not exist yet.
+
+    Raises:
+        OSError: It cannot be written whole; nothing is left of it.
+
+    """
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _shortened(command: Sequence[str]) -> list[str]:
+    words, room = [], MAX_WORDS
+    for word in command:
+        if room <= 0:
+            words.append("…")
+            break
+        words.append(word[:room])
+        room -= len(word)
+    return words

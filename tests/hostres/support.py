@@ -1,0 +1,145 @@
+"""What the tests of admission share: real processes that obey line by line, and waiting for a condition."""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from hostres.coordinator import Coordinator
+from hostres.folders import machine_folder
+from hostres.top import Row, snapshot
+
+LIMIT_S = 20.0
+
+PRELUDE = """
+import os, signal, subprocess, sys, threading, time
+from hostres.coordinator import Coordinator
+from hostres.errors import HostlerError
+from hostres.folders import machine_folder
+FOLDER = machine_folder(os.environ)
+def say(*words): print(*words, flush=True)
+def hear(): return sys.stdin.readline().strip()
+"""
+
+HOLDER = """
+coordinator = Coordinator(FOLDER, explicit={explicit!r})
+lease = coordinator.lease({claims!r}, name={name!r})
+say("held", lease.ticket)
+hear()
+lease.release()
+say("released")
+hear()
+"""
+
+
+def eventually(condition: Callable[[], object], *, within_s: float = LIMIT_S) -> None:
+    """Wait until a condition holds that nothing announces."""
+    until = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < until, "it never came true"
+        time.sleep(0.005)
+
+
+class Child:
+    """A Python process that runs *code* and is talked to line by line."""
+
+    def __init__(self, code: str, *, environ: dict[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PRELUDE + textwrap.dedent(code)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env={**os.environ, **(environ or {})},
+        )
+        self._heard = b""
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def line(self, *, within_s: float = LIMIT_S) -> str:
+        """The next line it says."""
+        assert self.process.stdout is not None
+        until = time.monotonic() + within_s
+        while b"\n" not in self._heard:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))
+            assert ready, "it said nothing in time"
+            piece = os.read(self.process.stdout.fileno(), 65536)
+            if not piece:
+                assert self.process.stderr is not None
+                raise AssertionError(f"it ended: {self.process.stderr.read().decode()}")
+            self._heard += piece
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line.decode()
+
+    def silent(self) -> bool:
+        """Whether it has said nothing that was not read yet."""
+        assert self.process.stdout is not None
+        return not self._heard and not select.select([self.process.stdout], [], [], 0)[0]
+
+    def tell(self, text: str = "") -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(text.encode() + b"\n")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(LIMIT_S)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+        self.process.wait(LIMIT_S)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+@contextlib.contextmanager
+def children() -> Iterator[Callable[..., Child]]:
+    """Start children; all are ended on leaving."""
+    started: list[Child] = []
+
+    def start(code: str, *, environ: dict[str, str] | None = None) -> Child:
+        started.append(Child(code, environ=environ))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for child in started:
+            child.close()
+
+
+def holder(claims: dict[str, int], *, explicit: dict[str, int] | None = None, name: str = "") -> str:
+    """Code of a child that waits for claims, says so, and releases when told."""
+    return HOLDER.format(claims=claims, explicit=explicit or {}, name=name)
+
+
+def coordinator(**explicit: int) -> Coordinator:
+    """This process's coordinator; underscores stand for hyphens."""
+    return Coordinator(machine_folder(os.environ), explicit={key.replace("_", "-"): n for key, n in explicit.items()})
+
+
+def rows(state: str | None = None) -> list[Row]:
+    """The live tickets."""
+    return [row for row in snapshot(machine_folder(os.environ)).tickets if state in (None, row.state)]
+
+
+def waiting(count: int) -> None:
+    """Wait until *count* tickets wait."""
+    eventually(lambda: len(rows("waiting")) == count)
+
+
+def pid_written(path: Path) -> int:
+    """The number that a process writes into a file."""
+    eventually(lambda: path.exists() and path.read_text().endswith("\n"))
+    return int(path.read_text())

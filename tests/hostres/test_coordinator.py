@@ -1,0 +1,553 @@
+"""Asking for capacity: what is admitted, what waits, what is refused."""
+
+import errno
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hostres.claims import default_capacity, usable_cpus
+from hostres.coordinator import Admitted, Coordinator, NotAdmitted
+from hostres.errors import Code, HostlerError
+from hostres.folders import machine_folder
+from hostres.top import snapshot
+from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, rows, waiting
+
+
+def refused(code: Code, match: str | None = None) -> "pytest.RaisesExc[HostlerError]":
+    return pytest.raises(HostlerError, match=match, check=lambda error: error.code is code)
+
+
+@pytest.fixture
+def machine() -> Iterator[Coordinator]:
+    with coordinator(cpu=2, x=1, local_io=2) as one:
+        yield one
+
+
+class Answers:
+    """Collects what `notify` is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Admitted | NotAdmitted] = []
+        self._news = threading.Condition()
+
+    def __call__(self, answer: Admitted | NotAdmitted) -> None:
+        with self._news:
+            self.told.append(answer)
+            self._news.notify_all()
+
+    def wait(self, count: int = 1) -> None:
+        with self._news:
+            assert self._news.wait_for(lambda: len(self.told) >= count, LIMIT_S)
+
+
+def test_a_claim_is_admitted_whole_and_given_back(machine: Coordinator) -> None:
+    with machine.lease({"cpu": 2, "x": 1}, name="one", command=["true"]) as lease:
+        (row,) = rows()
+        assert (row.state, row.claims, row.name, row.ticket) == ("admitted", {"cpu": 2, "x": 1}, "one", lease.ticket)
+        assert row.pid == row.processes[0].pid == os.getpid()
+        lease.assert_owned()
+    assert rows() == []
+
+
+def test_what_fits_goes_at_once_and_the_rest_after_the_release(machine: Coordinator) -> None:
+    """A1: cpu 2 in all, a holder of 1."""
+    one = machine.lease({"cpu": 1})
+    answers = Answers()
+    machine.ask({"cpu": 2}, notify=answers)
+    waiting(1)
+    machine.lease({"local-io": 1}, wait=0).release()
+    assert answers.told == []
+    one.release()
+    answers.wait()
+    assert isinstance(answers.told[0], Admitted)
+    answers.told[0].lease.release()
+    assert machine.safety_net_progress == 0
+
+
+def test_a_younger_claim_that_fits_is_not_held_up_by_an_older_one_that_does_not(machine: Coordinator) -> None:
+    one = machine.lease({"cpu": 1})
+    big = Answers()
+    machine.ask({"cpu": 2, "x": 1}, notify=big)
+    waiting(1)
+    machine.lease({"cpu": 1, "x": 1}, wait=0).release()
+    one.release()
+    big.wait()
+    assert isinstance(big.told[0], Admitted)
+    big.told[0].lease.release()
+
+
+def test_an_aborted_wait_is_told_so_and_leaves_no_ticket(machine: Coordinator) -> None:
+    """A2, the blocking form."""
+    one = machine.lease({"x": 1})
+    abort = threading.Event()
+    caught: list[HostlerError] = []
+
+    def wait() -> None:
+        try:
+            machine.lease({"x": 1}, abort=abort).release()
+        except HostlerError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    waiting(1)
+    abort.set()
+    thread.join(LIMIT_S)
+    assert caught[0].code is Code.WAIT_ABORTED
+    assert [row.ticket for row in rows()] == [one.ticket]
+    one.release()
+
+
+def test_a_withdrawn_ask_is_never_called_back_and_leaves_no_ticket(machine: Coordinator) -> None:
+    """A2, the form that does not block."""
+    one = machine.lease({"x": 1})
+    withdrawn, next_one = Answers(), Answers()
+    ask = machine.ask({"x": 1}, notify=withdrawn)
+    machine.ask({"x": 1}, notify=next_one)
+    waiting(2)
+    ask.withdraw()
+    ask.withdraw()
+    waiting(1)
+    one.release()
+    next_one.wait()
+    assert withdrawn.told == []
+    assert isinstance(next_one.told[0], Admitted)
+    next_one.told[0].lease.release()
+    assert rows() == []
+
+
+def test_an_ask_withdrawn_after_admission_stays_admitted(machine: Coordinator) -> None:
+    answers = Answers()
+    ask = machine.ask({"x": 1}, notify=answers)
+    answers.wait()
+    ask.withdraw()
+    assert isinstance(answers.told[0], Admitted)
+    answers.told[0].lease.assert_owned()
+    answers.told[0].lease.release()
+
+
+def test_a_wait_that_runs_out_of_time_says_why_and_leaves_no_ticket(machine: Coordinator) -> None:
+    one = machine.lease({"x": 1})
+    with refused(Code.WAIT_TIMEOUT, f"x: wants 1, 0 free, held by ticket {one.ticket}"):
+        machine.lease({"x": 1}, wait=0.05)
+    assert [row.ticket for row in rows()] == [one.ticket]
+    one.release()
+
+
+@pytest.mark.parametrize("wait", [-1, 86_401, float("nan")])
+def test_a_wait_outside_its_bounds_is_refused(machine: Coordinator, wait: float) -> None:
+    with refused(Code.INVALID_DATA):
+        machine.lease({"x": 1}, wait=wait)
+
+
+def test_no_claims_at_all_are_admitted_at_once_with_a_descriptor(machine: Coordinator) -> None:
+    """A7."""
+    with machine.lease({"cpu": 2, "x": 1, "local-io": 2}), machine.lease({}, wait=0) as lease:
+        lease.assert_owned()
+        assert os.fstat(lease.fd)
+
+
+@pytest.mark.parametrize(
+    "claims", [{"gpu": 1}, {"x": 0}, {"x": -1}, {"x": 2}, {"x": True}, {"X": 1}, {"": 1}, {"x": 2**60}, {"x": 1.0}]
+)
+def test_claims_that_can_never_be_admitted_are_refused_and_use_up_no_ticket(
+    machine: Coordinator, claims: dict[str, int]
+) -> None:
+    """A7."""
+    before = machine.lease({})
+    with refused(Code.INVALID_CLAIMS):
+        machine.lease(claims)
+    answers = Answers()
+    machine.ask(claims, notify=answers)
+    answers.wait()
+    assert isinstance(answers.told[0], NotAdmitted)
+    assert answers.told[0].error.code is Code.INVALID_CLAIMS
+    after = machine.lease({})
+    assert after.ticket == before.ticket + 1
+    before.release()
+    after.release()
+
+
+def test_exclusive_keys_have_one_holder_on_the_machine(machine: Coordinator) -> None:
+    one = machine.lease({"cpu": 1}, keys=["out/film.mp4"])
+    answers = Answers()
+    machine.ask({}, keys=["out/film.mp4", "out/other"], notify=answers)
+    waiting(1)
+    assert rows("waiting")[0].blocked_by[0].resource == "exclusive key"
+    assert b"film" not in b"".join(path.read_bytes() for path in machine_folder(os.environ).glob("t/*.json"))
+    machine.lease({"cpu": 1}, keys=["elsewhere"], wait=0).release()
+    one.release()
+    answers.wait()
+    assert isinstance(answers.told[0], Admitted)
+    answers.told[0].lease.release()
+
+
+def test_too_many_or_empty_keys_are_refused(machine: Coordinator) -> None:
+    for keys in (["k"] * 65, [""], ["k" * 513]):
+        with refused(Code.INVALID_CLAIMS):
+            machine.lease({}, keys=keys)
+
+
+def test_ticket_numbers_only_grow(machine: Coordinator) -> None:
+    numbers = []
+    for _ in range(30):
+        with machine.lease({"x": 1}) as lease:
+            numbers.append(lease.ticket)
+    assert numbers == sorted(set(numbers))
+    assert len(list(machine_folder(os.environ).glob("t/*"))) <= 3
+
+
+def test_a_withdrawn_number_is_not_given_out_again(machine: Coordinator) -> None:
+    one = machine.lease({"x": 1})
+    with refused(Code.WAIT_TIMEOUT):
+        machine.lease({"x": 1}, wait=0)
+    one.release()
+    with machine.lease({"x": 1}) as lease:
+        assert lease.ticket == one.ticket + 2
+
+
+def test_a_replaced_ticket_means_that_ownership_is_lost(machine: Coordinator) -> None:
+    """A6."""
+    lease = machine.lease({"x": 1})
+    (place,) = machine_folder(os.environ).glob("t/h.*")
+    place.unlink()
+    os.mkfifo(place, 0o600)
+    with refused(Code.OWNERSHIP_LOST):
+        lease.assert_owned()
+    with refused(Code.OWNERSHIP_LOST):
+        lease.run(["true"])
+    lease.release()
+
+
+def test_a_released_lease_is_owned_no_longer(machine: Coordinator) -> None:
+    lease = machine.lease({"x": 1})
+    assert lease.admitted_boot_ns <= lease.release() == lease.release()
+    assert lease.fd == -1
+    with refused(Code.OWNERSHIP_LOST, "was released"):
+        lease.assert_owned()
+
+
+def test_a_ticket_removed_while_it_waits_is_told_so(machine: Coordinator) -> None:
+    one = machine.lease({"x": 1})
+    answers = Answers()
+    machine.ask({"x": 1}, notify=answers)
+    waiting(1)
+    next(machine_folder(os.environ).glob("t/w.*")).unlink()
+    one.release()
+    answers.wait()
+    assert isinstance(answers.told[0], NotAdmitted)
+    assert answers.told[0].error.code is Code.OWNERSHIP_LOST
+
+
+def test_different_capacities_are_refused_while_leases_live_and_adopted_once_idle() -> None:
+    """A5."""
+    with children() as start:
+        child = start(holder({"x": 1}, explicit={"x": 1}, name="first"))
+        child.line()
+        with coordinator(x=2) as other:
+            with refused(Code.PROFILE_MISMATCH, rf"x=2.*x=1.*pid {child.pid} \(first\)"):
+                other.lease({"x": 1})
+            child.tell()
+            child.line()
+            with other.lease({"x": 2}, wait=0):
+                assert other.capacity["x"] == 2
+
+
+def test_who_sets_nothing_adopts_the_profile_in_force() -> None:
+    with coordinator(cpu=1, x=3) as first, first.lease({"x": 1}), coordinator() as second:
+        assert second.capacity["x"] == 3
+        second.lease({"x": 2}, wait=0).release()
+        with coordinator(x=3) as third:
+            third.lease({}).release()
+
+
+def test_an_unknown_explicit_key_is_a_mismatch_while_leases_live() -> None:
+    with (
+        coordinator() as first,
+        first.lease({"ffmpeg": 1}),
+        coordinator(gpu=1) as other,
+        refused(Code.PROFILE_MISMATCH),
+    ):
+        other.lease({})
+
+
+def test_the_capacity_may_be_read_before_anybody_asked() -> None:
+    with coordinator(x=5) as machine:
+        assert machine.capacity == {**default_capacity(), "x": 5}
+
+
+@pytest.mark.parametrize("explicit", [{"X": 1}, {"x": -1}, {"x": True}, {"x": 1.5}])
+def test_a_capacity_that_is_none_is_refused(explicit: dict[str, int]) -> None:
+    with refused(Code.INVALID_PROFILE):
+        Coordinator(machine_folder(os.environ), explicit=explicit)
+
+
+def test_cpus_are_kept_back_for_the_person() -> None:
+    assert [usable_cpus(n) for n in (1, 2, 3, 5, 6, 16)] == [1, 2, 2, 4, 4, 14]
+
+
+def test_an_ask_under_a_living_lease_is_refused_instead_of_waiting_for_itself(machine: Coordinator) -> None:
+    with machine.lease({"x": 1}) as outer:
+        inner = Coordinator(machine_folder(os.environ), environ=dict(outer.environment))
+        with refused(Code.CONFLICT, f"lease {outer.ticket}"):
+            inner.lease({"cpu": 1})
+        answers = Answers()
+        inner.ask({}, keys=["k"], notify=answers)
+        answers.wait()
+        assert isinstance(answers.told[0], NotAdmitted)
+        assert answers.told[0].error.code is Code.CONFLICT
+        inner.lease({}).release()
+    inner.lease({"x": 1}).release()
+    inner.close()
+
+
+def test_a_closed_coordinator_withdraws_its_asks_and_takes_no_more(machine: Coordinator) -> None:
+    one = machine.lease({"x": 1})
+    with coordinator() as other:
+        answers = Answers()
+        other.ask({"x": 1}, notify=answers)
+        waiting(1)
+    eventually(lambda: not rows("waiting"))
+    with refused(Code.WAIT_ABORTED):
+        other.ask({"x": 1}, notify=answers)
+    one.release()
+    assert answers.told == []
+
+
+def test_a_callback_that_fails_does_not_stop_the_others(machine: Coordinator, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(answer: Admitted | NotAdmitted) -> None:
+        assert isinstance(answer, Admitted)
+        answer.lease.release()
+        raise ValueError("mine")
+
+    machine.ask({"x": 1}, notify=fail)
+    answers = Answers()
+    machine.ask({"x": 1}, notify=answers)
+    answers.wait()
+    assert isinstance(answers.told[0], Admitted)
+    answers.told[0].lease.release()
+    assert "mine" in caplog.text
+
+
+def test_importing_and_opening_start_no_thread(machine: Coordinator) -> None:
+    machine.lease({"x": 1}).release()
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("hostres")] == []
+
+
+def test_all_asks_of_a_process_share_one_thread(machine: Coordinator) -> None:
+    one = machine.lease({"x": 1})
+    answers = Answers()
+    for _ in range(20):
+        machine.ask({"x": 1}, notify=lambda answer: answers(_given_back(answer)))
+    waiting(20)
+    assert len([thread for thread in threading.enumerate() if thread.name.startswith("hostres")]) == 1
+    one.release()
+    answers.wait(20)
+    tickets = [answer.lease.ticket for answer in answers.told if isinstance(answer, Admitted)]
+    assert tickets == sorted(tickets)
+    assert len(tickets) == 20
+    assert machine.safety_net_progress == 0
+
+
+def _given_back(answer: Admitted | NotAdmitted) -> Admitted | NotAdmitted:
+    if isinstance(answer, Admitted):
+        answer.lease.release()
+    return answer
+
+
+def test_the_thread_variables_follow_the_cpu_claim(machine: Coordinator) -> None:
+    with machine.lease({"cpu": 2}) as lease:
+        assert lease.environment["OMP_NUM_THREADS"] == lease.environment["HOSTLER_CPUS"] == "2"
+        assert lease.environment["HOSTLER_LEASE"].startswith(f"{lease.ticket}.")
+    with machine.lease({"x": 1}) as lease:
+        assert set(lease.environment) == {"HOSTLER_LEASE"}
+
+
+def test_a_lease_runs_programs_that_hold_it(machine: Coordinator) -> None:
+    pieces: list[bytes] = []
+    with machine.lease({"cpu": 1, "x": 1}) as lease:
+        done = lease.run(["sh", "-c", "ls -l /proc/self/fd; echo $OMP_NUM_THREADS"], on_stdout=pieces.append)
+    assert done.code == 0
+    lines = b"".join(pieces).decode().splitlines()
+    assert lines[-1] == "1"
+    assert any(f"h.{lease.ticket}." in line for line in lines)
+
+
+# -- what is found in the folder ---------------------------------------------------------------------------------------
+
+
+def test_an_unsafe_folder_is_refused_at_the_next_ask(machine: Coordinator) -> None:
+    """A8."""
+    folder = machine_folder(os.environ)
+    folder.chmod(0o755)
+    with refused(Code.UNSAFE_STATE, "mode 0755.*chmod 700"):
+        machine.lease({})
+    with refused(Code.UNSAFE_STATE):
+        Coordinator(folder)
+    folder.chmod(0o700)
+    (folder / "t").chmod(0o750)
+    with refused(Code.UNSAFE_STATE, "mode 0750"):
+        machine.lease({})
+
+
+def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """A8."""
+    (tmp_path / "real").mkdir(mode=0o700)
+    machine_folder(os.environ).symlink_to(tmp_path / "real")
+    with refused(Code.UNSAFE_STATE, "symbolic link"):
+        coordinator()
+
+
+@pytest.mark.parametrize("name", ["gate", "state.json"])
+@pytest.mark.parametrize("damage", ["link", "hard link", "open", "oversized"])
+def test_an_unsafe_file_is_refused(machine: Coordinator, name: str, damage: str) -> None:
+    """A8."""
+    if (name, damage) == ("gate", "oversized"):
+        pytest.skip("the content of the gate is never read")
+    machine.lease({}).release()
+    path = machine_folder(os.environ) / name
+    if damage == "link":
+        path.rename(path.with_name("elsewhere"))
+        path.symlink_to("elsewhere")
+    elif damage == "hard link":
+        path.with_name("second").hardlink_to(path)
+    elif damage == "open":
+        path.chmod(0o604)
+    else:
+        path.write_bytes(b" " * 70_000)
+    with refused(Code.UNSAFE_STATE, name), children() as start:
+        child = start("""
+            try:
+                Coordinator(FOLDER).lease({})
+            except HostlerError as error:
+                say(f"{error.code}|{error.what}")
+        """)
+        code, what = child.line().split("|")
+        raise HostlerError(Code(code), what, "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to somebody else")
+def test_a_folder_of_somebody_else_is_refused() -> None:
+    """A8."""
+    folder = machine_folder(os.environ)
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 12345, -1)
+    with refused(Code.UNSAFE_STATE, "user id 12345"):
+        coordinator()
+
+
+def test_harmless_strangers_are_ignored_and_named(machine: Coordinator) -> None:
+    """A8."""
+    machine.lease({}).release()
+    folder = machine_folder(os.environ)
+    for name in (".DS_Store", "notes.txt~", "w.txt", "x.1.abc", "h.1.2.3.4.5"):
+        (folder / "t" / name).touch()
+    machine.lease({"x": 1}, wait=0).release()
+    assert set(snapshot(folder).strange) == {".DS_Store", "notes.txt~", "w.txt", "x.1.abc", "h.1.2.3.4.5"}
+    assert (folder / "t" / ".DS_Store").exists()
+
+
+def test_a_damaged_record_of_a_live_ticket_is_never_guessed(machine: Coordinator) -> None:
+    lease = machine.lease({"x": 1})
+    record = machine_folder(os.environ) / "t" / f"{lease.ticket}.json"
+    for damage in (b"", b"{", b"[]", b'{"format": 1}', record.read_bytes().replace(b'"x":1', b'"x":-1')):
+        record.write_bytes(damage)
+        with coordinator() as other, refused(Code.UNSAFE_STATE, record.name):
+            other.lease({"cpu": 1})
+    record.unlink()
+    with coordinator() as other, refused(Code.UNSAFE_STATE, record.name):
+        other.lease({"cpu": 1})
+    lease.release()
+    with coordinator() as other:
+        other.lease({"x": 1}, wait=0).release()
+
+
+def test_what_dead_tickets_left_behind_is_swept_whole_or_not(machine: Coordinator) -> None:
+    folder = machine_folder(os.environ) / "t"
+    machine.lease({}).release()
+    os.mkfifo(folder / "h.7.dead", 0o600)
+    (folder / "7.json").touch(mode=0o600)
+    os.mkfifo(folder / "w.8.dead", 0o600)
+    os.mkfifo(folder / ".new.half", 0o600)
+    (folder / "5.json").touch(mode=0o600)
+    with machine.lease({"x": 1}, wait=0) as lease:
+        assert lease.ticket == 9
+    machine.lease({}).release()
+    left = {path.name for path in folder.iterdir()}
+    assert not left & {"h.7.dead", "7.json", "w.8.dead", ".new.half", "5.json"}
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"null", b'{"format": 2}', None])
+def test_a_damaged_state_is_rebuilt_on_an_idle_machine_only(machine: Coordinator, damage: bytes | None) -> None:
+    lease = machine.lease({"x": 1})
+    state = machine_folder(os.environ) / "state.json"
+    if damage is None:
+        state.unlink()
+    else:
+        state.write_bytes(damage)
+    with coordinator() as other:
+        with refused(Code.UNSAFE_STATE, "state.json"):
+            other.lease({})
+        lease.release()
+        with other.lease({}) as after:
+            assert after.ticket > lease.ticket
+
+
+def test_of_two_many_tickets_the_last_is_refused(machine: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hostres.machine.MAX_TICKETS", 3)
+    leases = [machine.lease({}) for _ in range(3)]
+    with refused(Code.UNAVAILABLE, "3 tickets"):
+        machine.lease({})
+    leases.pop().release()
+    machine.lease({}).release()
+    for lease in leases:
+        lease.release()
+
+
+def test_when_descriptors_run_out_the_error_is_clear_and_the_capacity_intact() -> None:
+    with children() as start:
+        child = start("""
+            import resource
+            coordinator = Coordinator(FOLDER, explicit={"x": 1})
+            coordinator.lease({"x": 1}).release()
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            taken = []
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+            try:
+                while True:
+                    taken.append(os.open("/dev/null", os.O_RDONLY))
+            except OSError:
+                pass
+            codes = set()
+            for _ in range(6):
+                try:
+                    coordinator.lease({"x": 1}).release()
+                    codes.add("admitted")
+                except HostlerError as error:
+                    codes.add(f"{error.code.value}: {error.todo}")
+                os.close(taken.pop())
+            say(sorted(codes))
+            hear()
+        """)
+        answer = child.line()
+        assert "unavailable: raise the limit of open files" in answer
+        assert "admitted" in answer
+        with coordinator() as machine:
+            machine.lease({"x": 1}, wait=0).release()
+
+
+def test_a_full_disk_makes_no_ticket(machine: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.lease({}).release()
+
+    def full(path: str, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hostres.tickets.write_new", full)
+        with refused(Code.UNAVAILABLE, "no space left"):
+            machine.lease({"x": 1})
+    assert rows() == []
+    machine.lease({"x": 1}, wait=0).release()
