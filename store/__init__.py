@@ -1,0 +1,1 @@
+"""The durable side: values, contracts, lifecycle and approvals (all pure), and the SQLite run store."""

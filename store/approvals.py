@@ -1,0 +1,219 @@
+"""Who may do what: the authority rules as data, and the judgement of a request. Pure.
+
+The command that posts a request asks beforehand, the owner of the run asks again when it consumes it; both call
+`judge`, so they cannot disagree.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from hostres.errors import Code
+from store.contracts import Effect, Request, RequestKind
+from store.lifecycle import FINAL, Status
+
+PRINCIPAL_KINDS: Final = frozenset({"human", "agent", "service"})
+NO_RULE: Final = "none"
+"""Stands for the rule where none matched."""
+
+
+class Verdict(StrEnum):
+    """What a rule says."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+class Action(StrEnum):
+    """What a principal can want."""
+
+    EFFECT = "effect"
+    APPROVE = "approve"
+    RETRY = "retry"
+    REPLAY = "replay"
+    SETTLE = "settle"
+    CORRECT = "correct"
+    CANCEL = "cancel"
+    RECOVER = "recover"
+    BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One line of the authority rules; None matches everything.
+
+    Attributes:
+        id: Recorded with every grant that the rule let be given.
+        verdict: What it says.
+        principal_kind: human, agent or service.
+        action: What is wanted.
+        effect: The effect of the node that it is wanted for.
+
+    """
+
+    id: str
+    verdict: Verdict
+    principal_kind: str | None = None
+    action: str | None = None
+    effect: Effect | None = None
+
+    def matches(self, principal_kind: str, action: str, effect: Effect | None) -> bool:
+        """Say whether the rule is about that."""
+        return (
+            self.principal_kind in (None, principal_kind)
+            and self.action in (None, action)
+            and self.effect in (None, effect)
+        )
+
+
+_HUMANS_ONLY: Final = (
+    Action.APPROVE, Action.RETRY, Action.REPLAY, Action.SETTLE, Action.CORRECT, Action.CANCEL, Action.RECOVER,
+    Action.BUDGET,
+)  # fmt: skip
+
+DEFAULT_RULES: Final = (
+    Rule(id="default.ask-paid-cloud", action=Action.EFFECT, effect=Effect.PAID_CLOUD, verdict=Verdict.ASK),
+    Rule(id="default.ask-live-control", action=Action.EFFECT, effect=Effect.LIVE_CONTROL, verdict=Verdict.ASK),
+    Rule(id="default.allow-effects", action=Action.EFFECT, verdict=Verdict.ALLOW),
+    *(
+        Rule(id=f"default.human-{action}", principal_kind="human", action=action, verdict=Verdict.ALLOW)
+        for action in _HUMANS_ONLY
+    ),
+)
+"""In order; the first match wins, and no match is a denial."""
+
+
+def principal_kind(principal: str) -> str | None:
+    """Return the kind of `kind:id`, or None if it is not a principal."""
+    kind, colon, name = principal.partition(":")
+    return kind if colon and name and kind in PRINCIPAL_KINDS else None
+
+
+def verdict(rules: Sequence[Rule], *, principal: str, action: str, effect: Effect | None) -> tuple[Verdict, str]:
+    """Ask the rules.
+
+    Args:
+        rules: In order; the first match wins.
+        principal: `kind:id`.
+        action: What is wanted.
+        effect: The effect of the node that it is wanted for; None where it is about no one node.
+
+    Returns:
+        What they say, and the id of the rule that said it (`NO_RULE` if none matched).
+
+    """
+    kind = principal_kind(principal)
+    if kind is not None:
+        for rule in rules:
+            if rule.matches(kind, action, effect):
+                return rule.verdict, rule.id
+    return Verdict.DENY, NO_RULE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """The request may be consumed.
+
+    Attributes:
+        rule: Id of the rule that allows it.
+
+    """
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The request is refused.
+
+    Attributes:
+        code: The stable code.
+        what: What is wrong, one line.
+        todo: What the reader can do about it, one line.
+
+    """
+
+    code: Code
+    what: str
+    todo: str
+
+
+ACTIONS: Final[Mapping[RequestKind, Action]] = MappingProxyType(
+    {
+        RequestKind.APPROVE: Action.APPROVE,
+        RequestKind.DENY: Action.APPROVE,
+        RequestKind.CANCEL: Action.CANCEL,
+        RequestKind.RETRY: Action.RETRY,
+        RequestKind.REPLAY: Action.REPLAY,
+        RequestKind.SETTLE: Action.SETTLE,
+    }
+)
+"""What asking for that amounts to."""
+
+_NEEDS: Final[Mapping[RequestKind, frozenset[Status]]] = MappingProxyType(
+    {
+        RequestKind.APPROVE: frozenset({Status.APPROVAL_REQUIRED}),
+        RequestKind.DENY: frozenset({Status.APPROVAL_REQUIRED}),
+        RequestKind.CANCEL: frozenset(Status) - FINAL,
+        RequestKind.RETRY: frozenset({Status.FAILED, Status.BLOCKED}),
+        RequestKind.REPLAY: frozenset({Status.AMBIGUOUS_CODE}),
+        RequestKind.SETTLE: frozenset({Status.AMBIGUOUS}),
+    }
+)
+"""In which statuses of the node a request of that kind has something to answer."""
+
+_BOUND_TO_PLAN: Final = frozenset({RequestKind.APPROVE, RequestKind.DENY})
+
+
+def judge(
+    request: Request,
+    *,
+    status: Status | None,
+    plan_sha256: str | None,
+    rules: Sequence[Rule] = DEFAULT_RULES,
+    effect: Effect | None = None,
+) -> Accepted | Refused:
+    """Say whether *request* may be consumed.
+
+    Args:
+        request: What somebody wants.
+        status: The status of its node; None if it names no node (a cancel of the whole run).
+        plan_sha256: The digest of the node's frozen plan, if it has one.
+        rules: The authority rules, in order.
+        effect: The effect of the node.
+
+    """
+    about = f"node {request.node}" if request.node else "the run"
+    what_for = ACTIONS[request.kind]
+    said, rule = verdict(rules, principal=request.principal, action=what_for, effect=effect)
+    if said is not Verdict.ALLOW:
+        return Refused(
+            code=Code.CONFLICT,
+            what=f"{request.principal} may not {request.kind} {about} (rule {rule})",
+            todo="a person must do it, from a shell that no node of a run has started",
+        )
+    if request.node is None and request.kind is not RequestKind.CANCEL:
+        return Refused(code=Code.CONFLICT, what=f"the request to {request.kind} names no node", todo="name one")
+    if status is not None and status not in _NEEDS[request.kind]:
+        return Refused(
+            code=Code.CONFLICT,
+            what=f"{about} is {status}; there is nothing to {request.kind}",
+            todo=f"see `hostler show {request.run_id}` for what waits",
+        )
+    named = request.plan_sha256
+    if request.kind in _BOUND_TO_PLAN and named is None:
+        return Refused(
+            code=Code.CONFLICT,
+            what=f"the request to {request.kind} {about} names no plan; {plan_sha256} waits",
+            todo=f"look at it and give --plan {plan_sha256}",
+        )
+    if named is not None and named != plan_sha256:
+        return Refused(
+            code=Code.CONFLICT,
+            what=f"{about} waits with plan {plan_sha256}, not {named}",
+            todo=f"look at it again with `hostler approve {request.run_id} {request.node}`",
+        )
+    return Accepted(rule=rule)

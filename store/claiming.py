@@ -1,0 +1,256 @@
+"""Taking a run: its identity is verified whole once, here; after that every write is checked by itself."""
+
+import os
+import secrets
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+from pydantic import JsonValue
+
+from hostres.errors import Code, HostlerError
+from store import chain, lifecycle
+from store.clock import Stamp
+from store.content import Content
+from store.contracts import EventKind, Grant, GraphPlan, NodeRecord, RunRecord
+from store.heads import Head, append_events, read_head
+from store.home import Home
+from store.hosts import host_alive
+from store.lifecycle import RunStatus, Status
+from store.limits import Limits
+from store.records import damaged, decode, verified
+from store.requests import is_cancelled, waiting
+from store.transactions import Claimed, Fence, NewEvent
+from store.values import Domain
+
+_TOKEN_BYTES: Final = 16
+
+
+def refuse_if_owned(home: Home, connection: sqlite3.Connection, head: Head) -> None:
+    """Refuse a run whose owner lives, however old its claim is.
+
+    Raises:
+        HostlerError: conflict, naming the owner.
+
+    """
+    if head.host_id is None or not host_alive(home, head.host_id):
+        return
+    pid, since = connection.execute("SELECT pid, since FROM hosts WHERE host_id = ?", (head.host_id,)).fetchone()
+    raise HostlerError(
+        Code.CONFLICT,
+        f"run {head.run_id} is worked on by {head.host_id} (pid {pid}, since {since})",
+        f"follow it with `hostler watch {head.run_id}`, or end that program and resume",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A run in one snapshot, everything in it verified."""
+
+    head: Head
+    record: RunRecord
+    plan: GraphPlan
+    nodes: tuple[NodeRecord, ...]
+    outputs: dict[str, JsonValue]
+    grants: tuple[Grant, ...]
+
+    def claimed(self, connection: sqlite3.Connection, fence: Fence) -> Claimed:
+        """Return what the new owner gets, with what was asked of the run until now."""
+        return Claimed(
+            fence=fence,
+            record=self.record,
+            plan=self.plan,
+            status=self.head.status,
+            started=self.head.started_at is not None,
+            nodes=self.nodes,
+            outputs=self.outputs,
+            grants=self.grants,
+            requests=tuple(waiting(connection, self.head.run)),
+            cancelled=is_cancelled(connection, self.head.run_id),
+        )
+
+
+def take(connection: sqlite3.Connection, head: Head, host_id: str, stamp: Stamp, limits: Limits) -> Fence:
+    """Claim a run for a host, inside a write transaction; a dead owner loses its claims on all runs.
+
+    Args:
+        connection: The connection.
+        head: The run, owned by nobody who lives.
+        host_id: Who takes it.
+        stamp: When.
+        limits: What is taken.
+
+    """
+    connection.execute("UPDATE runs SET host_id = NULL, token = NULL WHERE host_id = ?", (head.host_id,))
+    connection.execute(
+        "INSERT INTO hosts (host_id, pid, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        (host_id, os.getpid(), stamp.at),
+    )
+    fence = Fence(
+        run_id=head.run_id,
+        host_id=host_id,
+        generation=head.generation + 1,
+        token=secrets.token_hex(_TOKEN_BYTES),
+    )
+    data: dict[str, JsonValue] = {"generation": fence.generation, "host": host_id}
+    if head.host_id is not None:
+        data["dead"] = head.host_id
+    append_events(connection, head, stamp, [NewEvent(kind=EventKind.RUN_CLAIMED, data=data)], limits)
+    connection.execute(
+        "UPDATE runs SET generation = ?, host_id = ?, token = ?, event_seq = ?, event_sha256 = ? WHERE run = ?",
+        (fence.generation, host_id, fence.token, head.event_seq, head.event_sha256, head.run),
+    )
+    return fence
+
+
+def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loaded:
+    """Read a run and verify it: record, plan, bundle, nodes, node plans, outputs, grants, the end of its log.
+
+    Args:
+        connection: Inside a transaction.
+        content: Where large bytes lie.
+        run_id: The run.
+
+    Raises:
+        HostlerError: not-found; invalid-data, naming what is damaged.
+
+    """
+    head = read_head(connection, run_id)
+    record = _record(connection, head)
+    plan = _plan(connection, content, head, record)
+    _check_bundle(connection, content, head, record)
+    nodes = _nodes(connection, head, plan)
+    _check_node_plans(connection, content, head, nodes)
+    _check_log(connection, head)
+    return Loaded(
+        head=head,
+        record=record,
+        plan=plan,
+        nodes=nodes,
+        outputs=_outputs(connection, content, head, nodes),
+        grants=load_grants(connection, head.run),
+    )
+
+
+def _record(connection: sqlite3.Connection, head: Head) -> RunRecord:
+    data, sha256, plan_sha256, bundle_sha256 = connection.execute(
+        "SELECT record, sha256, plan_sha256, bundle_sha256 FROM runs WHERE run = ?", (head.run,)
+    ).fetchone()
+    what = f"record of run {head.run_id}"
+    record = decode(RunRecord, verified(Domain.RECORD, data, sha256, what), what)
+    if (record.run_id, record.plan_sha256, record.bundle_sha256) != (head.run_id, plan_sha256, bundle_sha256):
+        raise damaged(what, "its columns do not match it")
+    return record
+
+
+def _plan(connection: sqlite3.Connection, content: Content, head: Head, record: RunRecord) -> GraphPlan:
+    what = f"graph plan {record.plan_sha256} of run {head.run_id}"
+    row = connection.execute("SELECT content FROM graph_plans WHERE sha256 = ?", (record.plan_sha256,)).fetchone()
+    if row is None:
+        raise damaged(what, "it is missing")
+    return decode(GraphPlan, content.get(Domain.GRAPH_PLAN, record.plan_sha256, row[0], what), what)
+
+
+def _check_bundle(connection: sqlite3.Connection, content: Content, head: Head, record: RunRecord) -> None:
+    if record.bundle_sha256 is None:
+        return
+    what = f"code bundle {record.bundle_sha256} of run {head.run_id}"
+    row = connection.execute("SELECT content FROM bundles WHERE sha256 = ?", (record.bundle_sha256,)).fetchone()
+    if row is None:
+        raise damaged(what, "it is missing")
+    content.get(Domain.BUNDLE, record.bundle_sha256, row[0], what)
+
+
+def _nodes(connection: sqlite3.Connection, head: Head, plan: GraphPlan) -> tuple[NodeRecord, ...]:
+    rows = connection.execute(
+        "SELECT key, status, record, sha256 FROM nodes WHERE run = ? ORDER BY position", (head.run,)
+    )
+    records = []
+    for key, status, data, sha256 in rows:
+        what = f"record of node {key} of run {head.run_id}"
+        record = decode(NodeRecord, verified(Domain.RECORD, data, sha256, what), what)
+        if (record.key, record.status) != (key, status):
+            raise damaged(what, "its columns do not match it")
+        records.append(record)
+    if [record.key for record in records] != [node.key for node in plan.nodes]:
+        raise damaged(f"set of nodes of run {head.run_id}", "it is not the plan's")
+    _check_counts(head, Counter(record.status for record in records))
+    return tuple(records)
+
+
+def _check_counts(head: Head, counts: Counter[Status]) -> None:
+    if counts != Counter({status: number for status, number in head.counts.items() if number}):
+        raise damaged(f"count of nodes of run {head.run_id}", "it is not what its nodes add up to")
+    derived = lifecycle.run_status(counts, started=head.started_at is not None)
+    if head.status not in (derived, RunStatus.BUDGET_EXHAUSTED):
+        raise damaged(f"status of run {head.run_id}", f"it says {head.status}, its nodes say {derived}")
+
+
+def _check_node_plans(
+    connection: sqlite3.Connection, content: Content, head: Head, nodes: tuple[NodeRecord, ...]
+) -> None:
+    missing = {record.plan_sha256: record.key for record in nodes if record.plan_sha256 is not None}
+    rows = connection.execute("SELECT sha256, node, content FROM node_plans WHERE run = ?", (head.run,))
+    for sha256, node, inline in rows:
+        content.get(Domain.NODE_PLAN, sha256, inline, f"plan {sha256} of node {node} of run {head.run_id}")
+        if missing.get(sha256) == node:
+            del missing[sha256]
+    for sha256, node in missing.items():
+        raise damaged(f"plan {sha256} of node {node} of run {head.run_id}", "it is missing")
+
+
+def _outputs(
+    connection: sqlite3.Connection, content: Content, head: Head, nodes: tuple[NodeRecord, ...]
+) -> dict[str, JsonValue]:
+    rows = connection.execute(
+        "SELECT position, sha256, content FROM outputs WHERE run = ? ORDER BY position", (head.run,)
+    )
+    outputs: dict[str, JsonValue] = {}
+    for position, sha256, inline in rows:
+        record = nodes[position]
+        if record.status is Status.COMPLETED and record.output_sha256 == sha256:
+            what = f"output of node {record.key} of run {head.run_id}"
+            outputs[record.key] = load_value(content, sha256, inline, what)
+    for record in nodes:
+        if record.status is Status.COMPLETED and record.output_sha256 is not None and record.key not in outputs:
+            raise damaged(f"output of node {record.key} of run {head.run_id}", "it is missing")
+    return outputs
+
+
+def load_value(content: Content, sha256: str, inline: bytes | None, what: str) -> JsonValue:
+    """Return a stored output, its digest verified.
+
+    Raises:
+        HostlerError: invalid-data, naming *what*.
+
+    """
+    value: JsonValue = orjson.loads(content.get(Domain.OUTPUT, sha256, inline, what))
+    return value
+
+
+def load_grants(connection: sqlite3.Connection, run: int) -> tuple[Grant, ...]:
+    """Return the grants of a run, oldest first, their digests verified.
+
+    Raises:
+        HostlerError: invalid-data, naming the grant.
+
+    """
+    rows = connection.execute("SELECT grant_id, record, sha256 FROM grants WHERE run = ? ORDER BY rowid", (run,))
+    return tuple(
+        decode(Grant, verified(Domain.RECORD, data, sha256, f"grant {grant_id}"), f"grant {grant_id}")
+        for grant_id, data, sha256 in rows
+    )
+
+
+def _check_log(connection: sqlite3.Connection, head: Head) -> None:
+    row = connection.execute(
+        "SELECT event, sha256 FROM events WHERE run = ? ORDER BY seq DESC LIMIT 1", (head.run,)
+    ).fetchone()
+    what = f"log of run {head.run_id}"
+    if row is None:
+        raise damaged(what, "it is empty")
+    event = chain.unseal(row[0], row[1], run_id=head.run_id, seq=head.event_seq, prev_sha256=None)
+    if event.sha256 != head.event_sha256:
+        raise damaged(what, f"it does not end with {head.event_sha256}")

@@ -1,0 +1,421 @@
+"""What reaches the disk: frozen, strict pydantic models, validated where they come in.
+
+JSON inside them (`input`, `data`, `outputs`) is read-only by convention; `store.values` gives its canonical bytes.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer
+
+from store.lifecycle import RunStatus, Status
+
+MAX_SAFE_INTEGER: Final = 2**53 - 1
+DAY_SECONDS: Final = 86_400.0
+MIB: Final = 1 << 20
+
+NODE_KEY_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$"
+NAME_PATTERN: Final = r"^[a-z][a-z0-9]*([._-][a-z0-9]+)*$"
+SHA256_PATTERN: Final = r"^[0-9a-f]{64}$"
+RUN_ID_PATTERN: Final = r"^run_[0-9a-hjkmnp-tv-z]{26}$"
+
+
+def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(sorted(mapping.items())))
+
+
+NodeKey = Annotated[str, Field(min_length=1, max_length=255, pattern=NODE_KEY_PATTERN)]
+Name = Annotated[str, Field(min_length=1, max_length=255, pattern=NAME_PATTERN)]
+Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN)]
+RunId = Annotated[str, Field(pattern=RUN_ID_PATTERN)]
+Instant = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+"""RFC 3339, UTC, milliseconds, Z."""
+Weight = Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
+Claims = Annotated[
+    Mapping[Name, Weight],
+    AfterValidator(_frozen),
+    PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, int]),  # noqa: PLW0108 - pydantic needs a signature
+]
+"""Resource → units, read-only."""
+Strings = Annotated[
+    Mapping[str, str],
+    AfterValidator(_frozen),
+    PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, str]),  # noqa: PLW0108 - likewise
+]
+
+
+class Contract(BaseModel):
+    """Base of everything stored: frozen, strict, no unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Effect(StrEnum):
+    """What running a node does to the world."""
+
+    PURE = "pure"
+    LOCAL_READ = "local-read"
+    LOCAL_DERIVED_WRITE = "local-derived-write"
+    PROJECT_MUTATION = "project-mutation"
+    PAID_CLOUD = "paid-cloud"
+    LIVE_CONTROL = "live-control"
+    TRUSTED_CODE = "trusted-code"
+
+
+class Resume(StrEnum):
+    """What may be done with an attempt that was interrupted."""
+
+    DETERMINISTIC = "deterministic"
+    VERIFIED_RECEIPT = "verified-receipt"
+    RECOVERABLE_TRANSACTION = "recoverable-transaction"
+    AMBIGUOUS_AFTER_DISPATCH = "ambiguous-after-dispatch"
+    NON_RESUMABLE_LIVE = "non-resumable-live"
+    EXPLICIT_CODE_REPLAY = "explicit-code-replay"
+
+
+class FailureCode(StrEnum):
+    """Why a node failed; stable, in views and events."""
+
+    AUTHORIZATION_REQUIRED = "authorization-required"
+    CANCELLED = "cancelled"
+    CONFLICT = "conflict"
+    INCOMPATIBLE = "incompatible"
+    INVALID_DATA = "invalid-data"
+    SUBPROCESS = "subprocess"
+    UNAVAILABLE = "unavailable"
+    UNSUPPORTED_PLAN = "unsupported-plan"
+    AMBIGUOUS = "ambiguous"
+    INTERNAL = "internal"
+    TIMEOUT = "timeout"
+    STALLED = "stalled"
+    PROVIDER_TRANSIENT = "provider-transient"
+    MALFORMED_OUTPUT = "malformed-output"
+    BUDGET_EXHAUSTED = "budget-exhausted"
+
+
+class Policy(Contract):
+    """What a node may do, needs and costs at most; the graph plan's hash covers it.
+
+    Attributes:
+        effect: What running it does to the world.
+        resume: What may be done after an interruption.
+        claims: Machine resources it holds while it runs, in units.
+        publishes: Fields of its input that name files it publishes; no two nodes on the machine publish to one
+            file at a time. A field of an inner object is named with dots.
+        cancellable: Whether admitted work may be aborted by a cancel; otherwise it is let finish.
+        max_seconds: Time limit from admission, seconds.
+        max_wait_seconds: Time limit of waiting for admission, seconds.
+        max_input_bytes: Limit of the canonical input, bytes.
+        max_output_bytes: Limit of the canonical output, bytes.
+
+    """
+
+    effect: Effect = Field(default=Effect.PURE, strict=False)
+    resume: Resume = Field(default=Resume.DETERMINISTIC, strict=False)
+    claims: Claims = Field(default_factory=dict, validate_default=True)
+    publishes: tuple[str, ...] = Field(default=(), max_length=64, strict=False)
+    cancellable: bool = True
+    max_seconds: float = Field(default=3600.0, gt=0, le=30 * DAY_SECONDS, allow_inf_nan=False)
+    max_wait_seconds: float = Field(default=DAY_SECONDS, gt=0, le=DAY_SECONDS, allow_inf_nan=False)
+    max_input_bytes: int = Field(default=32 * MIB, ge=1, le=32 * MIB)
+    max_output_bytes: int = Field(default=32 * MIB, ge=1, le=32 * MIB)
+
+
+class OperationExecutor(Contract):
+    """A registered Python callable, by kind and version."""
+
+    kind: Literal["operation"] = "operation"
+    operation: Name
+    version: int = Field(ge=1, le=MAX_SAFE_INTEGER)
+
+
+class ComputeExecutor(Contract):
+    """Trusted code of the workflow itself, by its name in the bundle."""
+
+    kind: Literal["compute"] = "compute"
+    compute: Name
+
+
+class CommandExecutor(Contract):
+    """A program. The node's resolved input holds what may contain references: {argv, env, stdin, value}.
+
+    Attributes:
+        cwd: Where it runs: absolute, or relative to the run's folder; None is the attempt's workspace.
+        outputs: Name → path in the workspace of each file that it must leave.
+
+    """
+
+    kind: Literal["command"] = "command"
+    cwd: str | None = None
+    outputs: Strings = Field(default_factory=dict, validate_default=True)
+
+
+class GateExecutor(Contract):
+    """Nothing runs; only a person's grant completes it."""
+
+    kind: Literal["gate"] = "gate"
+    gate: Literal[
+        "activation",
+        "scope-change",
+        "external-write",
+        "visual-baseline",
+        "merge",
+        "deploy",
+        "publication",
+        "final-delivery",
+    ]
+
+
+Executor = Annotated[OperationExecutor | ComputeExecutor | CommandExecutor | GateExecutor, Field(discriminator="kind")]
+
+
+class PlannedNode(Contract):
+    """One node of a graph plan.
+
+    Attributes:
+        key: Its name in the run.
+        label: For people.
+        executor: What runs.
+        input: The input, with references to outputs of other nodes.
+        dependencies: Keys of the nodes it waits for, sorted: those that it refers to and those of `after`.
+        policy: What it may do.
+        input_schema_sha256: Digest of the JSON schema of its input (operations and compute).
+        output_schema_sha256: Likewise of its output.
+
+    """
+
+    key: NodeKey
+    label: str | None = Field(default=None, max_length=255)
+    executor: Executor
+    input: JsonValue
+    dependencies: tuple[NodeKey, ...] = Field(default=(), strict=False)
+    policy: Policy
+    input_schema_sha256: Sha256 | None = None
+    output_schema_sha256: Sha256 | None = None
+
+
+class GraphPlan(Contract):
+    """A whole workflow, compiled: everything that decides what a run of it does.
+
+    Attributes:
+        workflow: Id of the workflow.
+        version: Its version.
+        inputs: The concrete input values.
+        nodes: In an order in which every node comes after its dependencies.
+        outputs: Objects and arrays with references; what the run gives back.
+        bundle_sha256: Digest of the code bundle, only where there are compute nodes.
+
+    """
+
+    format: Literal[1] = 1
+    workflow: Name
+    version: int = Field(ge=1, le=MAX_SAFE_INTEGER)
+    inputs: dict[str, JsonValue]
+    nodes: tuple[PlannedNode, ...] = Field(strict=False)
+    outputs: JsonValue = None
+    bundle_sha256: Sha256 | None = None
+
+
+class NodePlan(Contract):
+    """The exact plan of one node of one run; its digest is what a person approves. It does not cover the attempt.
+
+    Attributes:
+        keys: Publication keys: `file:` + absolute path.
+
+    """
+
+    run_id: RunId
+    node: NodeKey
+    executor: Executor
+    input: JsonValue
+    input_sha256: Sha256
+    dependencies: Mapping[NodeKey, Sha256]
+    policy: Policy
+    keys: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = Field(
+        default=(), max_length=64, strict=False
+    )
+
+
+class Failure(Contract):
+    """Why a node is not completed.
+
+    Attributes:
+        message: What is wrong, one line.
+        todo: What a person can do, one line.
+
+    """
+
+    code: FailureCode = Field(strict=False)
+    message: str = Field(max_length=4000)
+    todo: str = Field(default="", max_length=1000)
+    retryable: bool = False
+
+
+class NodeRecord(Contract):
+    """What is known of a node.
+
+    Attributes:
+        attempt: How often it was started.
+        plan_sha256: Digest of its frozen node plan.
+        gate_passed: Whether this attempt was let through to an outside write.
+        cancelling: Whether a person wants it cancelled while it runs; a crash must not forget that.
+
+    """
+
+    key: NodeKey
+    status: Status = Field(default=Status.PENDING, strict=False)
+    attempt: int = Field(default=0, ge=0, le=MAX_SAFE_INTEGER)
+    plan_sha256: Sha256 | None = None
+    output_sha256: Sha256 | None = None
+    gate_passed: bool = False
+    cancelling: bool = False
+    started_at: Instant | None = None
+    finished_at: Instant | None = None
+    failure: Failure | None = None
+
+
+class RunRecord(Contract):
+    """What a run is; written once, when it is created.
+
+    Attributes:
+        folder: Absolute; relative paths of inputs and publish targets resolve against it.
+        source: Where the workflow came from: `path` or `path:name` or `module:name`; None for one built in a program.
+        bundle_sha256: Digest of the code bundle of a Python workflow.
+        principal: Who created it, `kind:id`.
+
+    """
+
+    run_id: RunId
+    workflow: Name
+    workflow_version: int
+    plan_sha256: Sha256
+    bundle_sha256: Sha256 | None = None
+    folder: str
+    source: str | None = None
+    created_at: Instant
+    principal: str
+
+
+class EventKind(StrEnum):
+    """The kinds of events, a closed list."""
+
+    RUN_CREATED = "run-created"
+    RUN_CLAIMED = "run-claimed"
+    RUN_RELEASED = "run-released"
+    RUN_STATUS = "run-status"
+    RUN_FINALIZED = "run-finalized"
+    RUN_REOPENED = "run-reopened"
+    NODE_STATUS = "node-status"
+    NODE_PLAN = "node-plan"
+    NODE_RUNNING = "node-running"
+    LEASE_RELEASED = "lease-released"
+    NODES_REUSED = "nodes-reused"
+    APPROVAL_REQUIRED = "approval-required"
+    GRANT = "grant"
+    RECEIPT = "receipt"
+    REQUEST = "request"
+    SPENDING = "spending"
+    LATE_RESULT = "late-result"
+    LEFTOVER = "leftover"
+    CLEANUP_ERROR = "cleanup-error"
+    REQUEST_REFUSED = "request-refused"
+
+
+class Event(Contract):
+    """One entry of a run's log; each names the digest of the one before.
+
+    `sha256` covers every other field.
+    """
+
+    run_id: RunId
+    seq: int = Field(ge=1)
+    at: Instant
+    boot_ns: int
+    kind: EventKind = Field(strict=False)
+    node: NodeKey | None = None
+    attempt: int | None = None
+    principal: str | None = None
+    data: dict[str, JsonValue]
+    prev_sha256: Sha256
+    sha256: Sha256
+
+
+class GrantAction(StrEnum):
+    """What a grant is for."""
+
+    EFFECT = "effect"
+    GATE = "gate"
+    REPLAY = "replay"
+    SETTLE = "settle"
+    RETRY = "retry"
+
+
+class Grant(Contract):
+    """A durable answer, bound to exactly one node plan (or, for replay and settlement, to one attempt).
+
+    Attributes:
+        attempt: The attempt that a replay starts, or that a settlement is about.
+        bundle_sha256: The code bundle that a replay may run.
+        compute: The compute function that a replay may run.
+        allowed: False is a denial.
+        rule: Id of the authority rule that let it be given.
+        request_id: The request it answers.
+
+    """
+
+    grant_id: str
+    run_id: RunId
+    node: NodeKey
+    action: GrantAction = Field(strict=False)
+    plan_sha256: Sha256
+    attempt: int | None = None
+    bundle_sha256: Sha256 | None = None
+    compute: Name | None = None
+    allowed: bool
+    principal: str
+    rule: str
+    request_id: str | None = None
+    reason: str = ""
+    at: Instant
+
+
+class RequestKind(StrEnum):
+    """What a person or another process can ask of a run's owner."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    CANCEL = "cancel"
+    RETRY = "retry"
+    REPLAY = "replay"
+    SETTLE = "settle"
+
+
+class Request(Contract):
+    """What somebody wants of a run; inserted without a fence, unique by id, consumed by the owner.
+
+    Attributes:
+        request_id: Unique; a cancel has one per run and node, so that the first writer wins.
+        plan_sha256: The exact node plan that is meant, where one is.
+        data: What the kind needs besides.
+
+    """
+
+    request_id: str
+    run_id: RunId
+    kind: RequestKind = Field(strict=False)
+    node: NodeKey | None = None
+    plan_sha256: Sha256 | None = None
+    principal: str
+    reason: str = Field(default="", max_length=4000)
+    data: dict[str, JsonValue] = Field(default_factory=dict)
+    at: Instant
+
+
+class Summary(Contract):
+    """How a run ended; must agree with its nodes."""
+
+    status: RunStatus = Field(strict=False)
+    counts: dict[str, int]
+    outputs: JsonValue = None

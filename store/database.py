@@ -1,0 +1,338 @@
+"""Connections to the run store: how they are opened, how a write begins, what their errors mean."""
+
+import contextlib
+import os
+import sqlite3
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote_from_bytes
+
+from hostres.errors import Code, HostlerError
+from hostres.folders import check_private_file
+
+APPLICATION_ID: Final = 0x486F7374  # "Host"
+BUSY_SECONDS: Final = 30.0
+"""How long a write waits for other writers before it is refused."""
+
+WAL_BYTES: Final = 1 << 20
+_PAGES_TO_CHECKPOINT: Final = 1000
+_CACHED_STATEMENTS: Final = 256
+_FIRST_PAUSE_S: Final = 0.0002
+_LONGEST_PAUSE_S: Final = 0.001
+
+_MAGIC: Final = b"SQLite format 3\0"
+_HEADER: Final = struct.Struct(">60xI4xI")  # user_version at byte 60, application_id at byte 68
+_HEADER_BYTES: Final = 100
+
+_opened: Final[set[str]] = set()
+_opening: Final = threading.Lock()
+
+
+def store_error(error: sqlite3.Error, database: Path) -> HostlerError:
+    """Say what an error of SQLite means to a person."""
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = code & 0xFF if isinstance(code, int) else None
+    if primary == sqlite3.SQLITE_FULL:
+        what = f"the disk is full; nothing more can be written to {database}"
+        return HostlerError(Code.UNAVAILABLE, what, "make room and go on; nothing acknowledged is lost")
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        what = f"{database} is kept busy by another program"
+        return HostlerError(Code.UNAVAILABLE, what, "try again; see `hostler doctor` for who uses it")
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return _read_only(database)
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        what = f"{database} cannot be opened"
+        return HostlerError(Code.UNAVAILABLE, what, "check that its folder is yours and on a working disk")
+    if primary == sqlite3.SQLITE_IOERR:
+        what = f"{database} cannot be read or written: {getattr(error, 'sqlite_errorname', error)}"
+        return HostlerError(Code.UNAVAILABLE, what, "check the disk, then go on; nothing acknowledged is lost")
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return HostlerError(Code.INVALID_DATA, f"{database} is damaged: {error}", "restore it from a copy")
+    return HostlerError(Code.INTERNAL, f"{database}: {error}", "report it with the output of `hostler doctor`")
+
+
+def _read_only(database: Path) -> HostlerError:
+    what = f"{database} cannot be written: it, or its disk, is read-only"
+    return HostlerError(Code.UNAVAILABLE, what, "make it writable; commands that only look still work")
+
+
+@contextlib.contextmanager
+def translated(database: Path) -> Iterator[None]:
+    """Turn errors of SQLite into ours.
+
+    Raises:
+        HostlerError: What `store_error` says.
+
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise store_error(error, database) from error
+
+
+def newer_schema(database: Path, found: int, known: int) -> HostlerError:
+    """Return the refusal of a file that a newer program wrote."""
+    return HostlerError(
+        Code.NEWER_SCHEMA,
+        f"{database} has schema version {found}, this program knows up to {known}",
+        "use the newer Hostler that wrote it, or another HOSTLER_HOME; the file was not touched",
+    )
+
+
+def _connect(database: Path, query: str, *, timeout: float) -> sqlite3.Connection:
+    uri = f"file:{quote_from_bytes(os.fsencode(database))}?{query}"
+    return sqlite3.connect(
+        uri,
+        uri=True,
+        timeout=timeout,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=_CACHED_STATEMENTS,
+    )
+
+
+def _peek(database: Path, known: int) -> bool:
+    """Look at the file's header without SQLite, which would touch it.
+
+    Only before this process first opens the file: closing a plain descriptor drops SQLite's own locks on it.
+
+    Returns:
+        Whether there is anything in the file.
+
+    Raises:
+        HostlerError: newer-schema; invalid-data, if it is not a run store.
+
+    """
+    with database.open("rb", buffering=0) as file:
+        header = file.read(_HEADER_BYTES)
+    if not header:
+        return False
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        raise HostlerError(Code.INVALID_DATA, f"{database} is not a run store", "restore it from a copy")
+    version, application = _HEADER.unpack_from(header)
+    if _log_bytes(database):
+        version, application = _peek_through_log(database)
+    if version and application != APPLICATION_ID:
+        raise HostlerError(Code.INVALID_DATA, f"{database} belongs to another program", "move it away")
+    if version > known:
+        raise newer_schema(database, version, known)
+    return True
+
+
+def _log_bytes(database: Path) -> int:
+    try:
+        return database.with_name(f"{database.name}-wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _peek_through_log(database: Path) -> tuple[int, int]:
+    """Read the header where its newest version may be in the log; a read-only connection moves nothing."""
+    with translated(database), contextlib.closing(_connect(database, "mode=ro", timeout=BUSY_SECONDS)) as looking:
+        version = looking.execute("PRAGMA user_version").fetchone()[0]
+        return version, looking.execute("PRAGMA application_id").fetchone()[0]
+
+
+def _create(database: Path) -> None:
+    try:
+        fd = os.open(database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        what = f"{database} cannot be made: {error.strerror}"
+        raise HostlerError(Code.UNAVAILABLE, what, "check the disk and its permissions") from error
+    try:
+        os.fchmod(fd, 0o600)  # SQLite gives its side files the same mode
+    finally:
+        os.close(fd)
+
+
+def _approach(database: Path, known: int, *, create: bool) -> bool:
+    """Check the file before SQLite touches it; say whether there is anything in it."""
+    place = os.path.realpath(database)
+    with _opening:
+        if create:
+            _create(database)
+        try:
+            size = check_private_file(database).st_size
+        except FileNotFoundError:
+            return False
+        if place in _opened:
+            return size > 0
+        try:
+            found = _peek(database, known)
+        except OSError as error:
+            what = f"{database} cannot be read: {error.strerror}"
+            raise HostlerError(Code.UNAVAILABLE, what, "check that it is yours and on a working disk") from error
+        if found or create:
+            _opened.add(place)
+        return found
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+
+
+def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connection:
+    """Open the run store for writing; its schema is not yet looked at.
+
+    Args:
+        database: The file.
+        known: The newest schema version this program knows.
+        create: Make an empty file if there is none.
+
+    Raises:
+        HostlerError: not-found, newer-schema, unsafe-state, unavailable or invalid-data.
+
+    """
+    if not _approach(database, known, create=create) and not create:
+        raise HostlerError(Code.NOT_FOUND, f"there is no run store at {database}", "run a workflow first")
+    if not os.access(database, os.W_OK):  # SQLite would make do with reading, and say so only at the first write
+        raise _read_only(database)
+    with translated(database):
+        connection = _connect(database, "mode=rw", timeout=0)
+        try:
+            _until_free(connection, "PRAGMA journal_mode = WAL", BUSY_SECONDS)
+            _set_up(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA fullfsync = ON")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def open_reader(database: Path, known: int) -> sqlite3.Connection | None:
+    """Open the run store for looking, also on a read-only file system.
+
+    Returns:
+        The connection, or None if there is nothing to look at.
+
+    Raises:
+        HostlerError: newer-schema, unsafe-state, unavailable or invalid-data.
+
+    """
+    if not _approach(database, known, create=False):
+        return None
+    with translated(database):
+        connection = _connect(database, "mode=ro", timeout=BUSY_SECONDS)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
+        except sqlite3.OperationalError:
+            connection.close()
+            # Without side files and no way to make them, nobody can be writing: the file can be read as it is.
+            if not _nobody_can_write(database):
+                raise
+            connection = _connect(database, "immutable=1", timeout=0)
+        except BaseException:
+            connection.close()
+            raise
+        _set_up(connection)
+        return connection
+
+
+def _nobody_can_write(database: Path) -> bool:
+    return not _log_bytes(database) and bool(os.statvfs(database).f_flag & os.ST_RDONLY)
+
+
+def _until_free(connection: sqlite3.Connection, statement: str, busy_seconds: float) -> None:
+    """Execute *statement*, which takes a lock; if it is taken, wait without SQLite's own pauses, which starve."""
+    deadline = time.monotonic() + busy_seconds
+    pause = _FIRST_PAUSE_S
+    while True:
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+        else:
+            return
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+
+
+def begin_write(connection: sqlite3.Connection, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    """Begin a write transaction as such: one that reads first cannot wait for another writer.
+
+    Args:
+        connection: From `open_writer`.
+        busy_seconds: How long to wait for other writers.
+
+    """
+    _until_free(connection, "BEGIN IMMEDIATE", busy_seconds)
+
+
+def roll_back(connection: sqlite3.Connection) -> None:
+    """End the transaction, if SQLite has not done so itself, with nothing written."""
+    if connection.in_transaction:
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+
+
+@contextlib.contextmanager
+def writing(connection: sqlite3.Connection, database: Path) -> Iterator[None]:
+    """Make the block one durable transaction, or nothing.
+
+    Raises:
+        HostlerError: What `store_error` says of an error of SQLite.
+
+    """
+    with translated(database):
+        begin_write(connection)
+        try:
+            yield
+            connection.execute("COMMIT")
+        except BaseException:
+            roll_back(connection)
+            raise
+
+
+@contextlib.contextmanager
+def reading(connection: sqlite3.Connection, database: Path) -> Iterator[None]:
+    """Let the block see one snapshot.
+
+    Raises:
+        HostlerError: What `store_error` says of an error of SQLite.
+
+    """
+    with translated(database):
+        connection.execute("BEGIN")
+        try:
+            # The snapshot begins with the first look, which waits where another program recovers the log.
+            _until_free(connection, "SELECT 1 FROM sqlite_schema LIMIT 1", BUSY_SECONDS)
+            yield
+        finally:
+            roll_back(connection)
+
+
+def grow_wal(connection: sqlite3.Connection, database: Path) -> None:
+    """Fill the write-ahead log up to 1 MiB with zeros, over which commits are faster than at a growing end.
+
+    Done under the write lock, so that nobody else is writing there; recovery stops at the first zeros. Without
+    room the log is left as it is.
+    """
+    with writing(connection, database), contextlib.suppress(OSError):
+        fd = os.open(f"{database}-wal", os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            size = os.fstat(fd).st_size
+            if size < WAL_BYTES:
+                _fill(fd, size)
+        finally:
+            os.close(fd)
+
+
+def _fill(fd: int, size: int) -> None:
+    try:
+        written = os.pwrite(fd, bytes(WAL_BYTES - size), size)
+        os.fsync(fd)
+    except OSError:
+        written = 0
+    if size + written < WAL_BYTES:
+        os.ftruncate(fd, size)

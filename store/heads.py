@@ -1,0 +1,102 @@
+"""The part of a run's row that every write reads and most change: its claim, its counts, the end of its log."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from hostres.errors import Code, HostlerError
+from store import chain
+from store.clock import Stamp
+from store.lifecycle import RunStatus, Status
+from store.limits import Limits
+from store.transactions import NewEvent
+
+_SELECT: Final = """
+    SELECT run, run_id, status, started_at, generation, host_id, token, counts, event_seq, event_sha256
+    FROM runs WHERE run_id = ?
+"""
+
+
+@dataclass(slots=True, kw_only=True)
+class Head:
+    """That part, as it is in the running transaction.
+
+    Attributes:
+        run: The run's number in this file.
+        counts: Its nodes by status.
+        event_seq: Number of its last event.
+        event_sha256: Digest of its last event.
+
+    """
+
+    run: int
+    run_id: str
+    status: RunStatus
+    started_at: str | None
+    generation: int
+    host_id: str | None
+    token: str | None
+    counts: dict[Status, int]
+    event_seq: int
+    event_sha256: str
+
+
+def unknown_run(run_id: str) -> HostlerError:
+    """Return the error for a run that is not there."""
+    return HostlerError(Code.NOT_FOUND, f"there is no run {run_id}", "see `hostler runs`")
+
+
+def read_head(connection: sqlite3.Connection, run_id: str) -> Head:
+    """Return the head of that run.
+
+    Raises:
+        HostlerError: not-found.
+
+    """
+    row = connection.execute(_SELECT, (run_id,)).fetchone()
+    if row is None:
+        raise unknown_run(run_id)
+    run, run_id, status, started_at, generation, host_id, token, counts, event_seq, event_sha256 = row
+    return Head(
+        run=run,
+        run_id=run_id,
+        status=RunStatus(status),
+        started_at=started_at,
+        generation=generation,
+        host_id=host_id,
+        token=token,
+        counts={Status(name): number for name, number in orjson.loads(counts).items()},
+        event_seq=event_seq,
+        event_sha256=event_sha256,
+    )
+
+
+def counts_text(counts: Mapping[Status, int]) -> str:
+    """Write counts as their column holds them."""
+    return orjson.dumps(
+        {status.value: number for status, number in counts.items() if number}, option=orjson.OPT_SORT_KEYS
+    ).decode()
+
+
+def append_events(
+    connection: sqlite3.Connection, head: Head, stamp: Stamp, events: Iterable[NewEvent], limits: Limits
+) -> None:
+    """Append to the run's log and move the head on; the caller stores the head.
+
+    Raises:
+        HostlerError: invalid-data, for an event that is too large or holds what is no JSON value.
+
+    """
+    rows = []
+    for event in events:
+        seq = head.event_seq + 1
+        data, sha256 = chain.seal(event, run_id=head.run_id, seq=seq, stamp=stamp, prev_sha256=head.event_sha256)
+        if len(data) > limits.entry_bytes:
+            what = f"event {event.kind} of run {head.run_id} has {len(data)} bytes, {limits.entry_bytes} are allowed"
+            raise HostlerError(Code.INVALID_DATA, what, "put what is large into a file and name that")
+        rows.append((head.run, seq, data, sha256))
+        head.event_seq, head.event_sha256 = seq, sha256
+    connection.executemany("INSERT INTO events (run, seq, event, sha256) VALUES (?, ?, ?, ?)", rows)

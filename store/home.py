@@ -1,0 +1,163 @@
+"""The folder of durable state: private, local, and with nothing in it that leads elsewhere."""
+
+import os
+import re
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hostres.errors import Code, HostlerError
+from hostres.folders import check_private_file, file_system_type, private_folder, refuse_network_file_system
+from store.contracts import NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
+
+_KEY: Final = re.compile(NODE_KEY_PATTERN.strip("^$"))
+_RUN_ID: Final = re.compile(RUN_ID_PATTERN.strip("^$"))
+_SHA256: Final = re.compile(SHA256_PATTERN.strip("^$"))
+_STREAM: Final = re.compile(r"[a-z]{1,32}(\.[1-9][0-9]{0,5})?")
+_LONGEST_KEY: Final = 255
+
+_FOLDERS: Final = ("staging", "logs", "hosts", "bundles", "content")
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A state folder that was checked.
+
+    Attributes:
+        root: Absolute.
+        exists: False for one that nobody made yet; looking into it finds nothing.
+
+    """
+
+    root: Path
+    exists: bool
+
+    @classmethod
+    def open(cls, root: Path, *, create: bool, file_system: Callable[[Path], str] = file_system_type) -> "Home":
+        """Check the state folder at *root*.
+
+        Args:
+            root: The folder.
+            create: Make it, and the folders in it, if need be; otherwise nothing is touched.
+            file_system: Names the file-system type of a path.
+
+        Raises:
+            HostlerError: unsafe-state, naming the path and the mend; unavailable, if it cannot be made.
+
+        """
+        root = Path(os.path.abspath(root))  # noqa: PTH100 - resolving would follow links
+        if not create and not os.path.lexists(root):
+            return cls(root, exists=False)
+        private_folder(root, create=create)
+        refuse_network_file_system(root, file_system=file_system)
+        _check_inside(root)
+        home = cls(root, exists=True)
+        if create:
+            for name in _FOLDERS:
+                private_folder(root / name)
+        return home
+
+    @property
+    def database(self) -> Path:
+        """The run store."""
+        return self.root / "runs.db"
+
+    @property
+    def staging(self) -> Path:
+        """Workspaces of attempts."""
+        return self.root / "staging"
+
+    @property
+    def logs(self) -> Path:
+        """What the processes of attempts wrote."""
+        return self.root / "logs"
+
+    @property
+    def hosts(self) -> Path:
+        """One FIFO for each living host."""
+        return self.root / "hosts"
+
+    @property
+    def bundles(self) -> Path:
+        """Code bundles laid out for workers."""
+        return self.root / "bundles"
+
+    @property
+    def content(self) -> Path:
+        """Large values, plans and bundles, by digest."""
+        return self.root / "content"
+
+    def workspace(self, run_id: str, node: str, plan_sha256: str) -> Path:
+        """Return the private folder in which attempts of that exact plan work; made if need be.
+
+        Raises:
+            HostlerError: invalid-data, for a name that could lead elsewhere; unsafe-state.
+
+        """
+        if not _SHA256.fullmatch(plan_sha256):
+            raise _odd("plan digest", plan_sha256)
+        return _private(self.staging, _run_name(run_id), _node_name(node), plan_sha256)
+
+    def log_path(self, run_id: str, node: str, attempt: int, stream: str) -> Path:
+        """Return where that output of that attempt is kept; its folder is made if need be.
+
+        Args:
+            run_id: The run.
+            node: The node's key.
+            attempt: From 1.
+            stream: stdout or stderr, with `.2` and so on for the further processes of the attempt.
+
+        Raises:
+            HostlerError: invalid-data, for a name that could lead elsewhere; unsafe-state.
+
+        """
+        if attempt < 0 or not _STREAM.fullmatch(stream):
+            raise _odd("stream", f"{attempt}.{stream}")
+        return _private(self.logs, _run_name(run_id), _node_name(node)) / f"{attempt}.{stream}"
+
+
+def _private(folder: Path, *names: str) -> Path:
+    """Return a folder below *folder*, having checked every one on the way."""
+    for name in names:
+        folder = private_folder(folder / name)
+    return folder
+
+
+def _odd(what: str, name: str) -> HostlerError:
+    return HostlerError(Code.INVALID_DATA, f"{name!r} is no {what}", "give the one that `hostler show` prints")
+
+
+def _run_name(run_id: str) -> str:
+    if not _RUN_ID.fullmatch(run_id):
+        raise _odd("run id", run_id)
+    return run_id
+
+
+def _node_name(key: str) -> str:
+    if not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
+        raise _odd("node key", key)
+    return key.replace("/", "~")  # no key has a ~, so two keys never share a folder
+
+
+def _check_inside(root: Path) -> None:
+    """Check every entry of the folder, and that no entry one level below is a link."""
+    with os.scandir(root) as entries:
+        for entry in entries:
+            try:
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if not stat.S_ISDIR(mode):
+                    check_private_file(Path(entry.path))
+                    continue
+                private_folder(Path(entry.path), create=False)
+                _check_no_links(entry.path)
+            except FileNotFoundError:
+                continue  # a side file of the database that another process has just removed
+
+
+def _check_no_links(folder: str) -> None:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                raise HostlerError(Code.UNSAFE_STATE, f"{entry.path} is a symbolic link", "remove it")

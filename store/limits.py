@@ -1,0 +1,30 @@
+"""How much the store takes; checked before anything is written."""
+
+from dataclasses import dataclass
+from typing import Final
+
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+
+INLINE_BYTES: Final = 256 * KIB
+"""What is larger lies in a file beside the database, by its digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The bounds of what is stored.
+
+    Attributes:
+        events: Events of a run.
+        events_kept: Of these, how many only transactions that end something may use, besides two a node.
+        entry_bytes: Canonical bytes of one event.
+        value_bytes: Canonical bytes of a plan or an output.
+        bundle_bytes: Bytes of a code bundle.
+
+    """
+
+    events: int = 1_000_000
+    events_kept: int = 64
+    entry_bytes: int = 256 * KIB
+    value_bytes: int = 32 * MIB
+    bundle_bytes: int = 16 * MIB

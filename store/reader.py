@@ -1,0 +1,365 @@
+"""Looking into the run store: one snapshot a call, on a connection of its own, also where nothing can be written."""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, NoReturn, Self
+
+from pydantic import JsonValue
+
+from hostres.errors import Code, HostlerError
+from store import chain
+from store.claiming import load_grants, load_value
+from store.content import Content
+from store.contracts import Event, Grant, GraphPlan, NodePlan, NodeRecord, Request, RunRecord, Summary
+from store.database import open_reader, reading
+from store.heads import unknown_run
+from store.home import Home
+from store.hosts import host_alive
+from store.lifecycle import RunStatus
+from store.records import damaged, decode, verified
+from store.requests import decode_request, is_cancelled
+from store.schema import SCHEMA_VERSION, check_version, stored_version
+from store.values import Domain
+
+NEWEST: Final = "-"
+_PREFIX: Final = "run_"
+_LISTED: Final = 5
+_EVENTS_AT_ONCE: Final = 500
+_AFTER_EVERY_ID: Final = "\x7f"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A line of the list of runs.
+
+    Attributes:
+        host: Id of the host that claims it.
+        alive: Whether that host lives.
+
+    """
+
+    run_id: str
+    workflow: str
+    status: RunStatus
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    host: str | None
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Who claims a run."""
+
+    host: str
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """What is known of a run as a whole.
+
+    Attributes:
+        cancelled: Whether somebody ever asked to cancel the whole run.
+
+    """
+
+    record: RunRecord
+    status: RunStatus
+    started_at: str | None
+    finished_at: str | None
+    owner: Owner | None
+    summary: Summary | None
+    cancelled: bool
+
+
+class Reader:
+    """Reads runs; a context manager.
+
+    Args:
+        home: The state folder.
+        connection: From `database.open_reader`; None if there is nothing to look at.
+
+    """
+
+    def __init__(self, home: Home, connection: sqlite3.Connection | None) -> None:
+        self._home = home
+        self._connection = connection
+        self._content = Content(home.content)
+
+    @classmethod
+    def open(cls, home: Home) -> "Reader":
+        """Look into *home*; one without a run store is empty.
+
+        Raises:
+            HostlerError: newer-schema, unsafe-state, unavailable or invalid-data.
+
+        """
+        connection = open_reader(home.database, SCHEMA_VERSION) if home.exists else None
+        if connection is None:
+            return cls(home, None)
+        try:
+            with reading(connection, home.database):
+                if stored_version(connection) > 0:
+                    check_version(connection, home.database)
+                    return cls(home, connection)
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        return cls(home, None)
+
+    def close(self) -> None:
+        """Close the file; idempotent."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def find(self, text: str) -> str:
+        """Return the id of the run that *text* means.
+
+        Args:
+            text: Any unique prefix of it, `run_` may be left out; `-` means the newest.
+
+        Raises:
+            HostlerError: not-found; conflict, if it means several.
+
+        """
+        if text == NEWEST:
+            newest = self._rows("SELECT run_id FROM runs ORDER BY run_id DESC LIMIT 1")
+            if not newest:
+                raise HostlerError(Code.NOT_FOUND, "there is no run yet", "start one with `hostler run`")
+            run_id: str = newest[0][0]
+            return run_id
+        prefix = text if text.startswith(_PREFIX) or _PREFIX.startswith(text) else _PREFIX + text
+        found = [
+            row[0]
+            for row in self._rows(
+                "SELECT run_id FROM runs WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?",
+                prefix,
+                prefix + _AFTER_EVERY_ID,
+                _LISTED + 1,
+            )
+        ]
+        if not found or not text:
+            raise unknown_run(text)
+        if len(found) > 1:
+            more = ", …" if len(found) > _LISTED else ""
+            what = f"{text} means several runs: {', '.join(found[:_LISTED])}{more}"
+            raise HostlerError(Code.CONFLICT, what, "give more of its id")
+        only: str = found[0]
+        return only
+
+    def runs(self, *, status: RunStatus | None = None, limit: int | None = None) -> list[RunRow]:
+        """Return the runs, newest first.
+
+        Args:
+            status: Only those.
+            limit: At most so many.
+
+        """
+        where, values = ("", ()) if status is None else ("WHERE status = ?", (status.value,))
+        rows = self._rows(
+            "SELECT run_id, workflow, status, created_at, started_at, finished_at, host_id FROM runs"  # noqa: S608 - text of our own
+            f" {where} ORDER BY run_id DESC LIMIT ?",
+            *values,
+            -1 if limit is None else limit,
+        )
+        alive = {host: host_alive(self._home, host) for host in {row[6] for row in rows} if host is not None}
+        return [
+            RunRow(
+                run_id=row[0],
+                workflow=row[1],
+                status=RunStatus(row[2]),
+                created_at=row[3],
+                started_at=row[4],
+                finished_at=row[5],
+                host=row[6],
+                alive=alive.get(row[6], False),
+            )
+            for row in rows
+        ]
+
+    def run(self, run_id: str) -> RunView:
+        """Return what is known of that run as a whole.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming what is damaged.
+
+        """
+        if self._connection is None:
+            raise unknown_run(run_id)
+        with reading(self._connection, self._home.database):
+            row = self._connection.execute(
+                "SELECT r.record, r.sha256, r.status, r.started_at, r.finished_at, r.host_id, s.sha256, s.content"
+                " FROM runs AS r LEFT JOIN summaries AS s ON s.run = r.run WHERE r.run_id = ?",
+                (run_id,),
+            ).fetchone()
+            if row is None:
+                raise unknown_run(run_id)
+            cancelled = is_cancelled(self._connection, run_id)
+        data, sha256, status, started_at, finished_at, host, summary_sha256, summary = row
+        what = f"record of run {run_id}"
+        return RunView(
+            record=decode(RunRecord, verified(Domain.RECORD, data, sha256, what), what),
+            status=RunStatus(status),
+            started_at=started_at,
+            finished_at=finished_at,
+            owner=None if host is None else Owner(host=host, alive=host_alive(self._home, host)),
+            summary=None if summary_sha256 is None else self._summary(run_id, summary_sha256, summary),
+            cancelled=cancelled,
+        )
+
+    def _summary(self, run_id: str, sha256: str, inline: bytes | None) -> Summary:
+        what = f"summary of run {run_id}"
+        return decode(Summary, self._content.get(Domain.RECORD, sha256, inline, what), what)
+
+    def plan(self, sha256: str) -> GraphPlan:
+        """Return the graph plan with that digest, verified.
+
+        Raises:
+            HostlerError: not-found; invalid-data.
+
+        """
+        what = f"graph plan {sha256}"
+        data = self._by_digest("graph_plans", Domain.GRAPH_PLAN, sha256, what)
+        return decode(GraphPlan, data, what)
+
+    def node_plan(self, sha256: str) -> NodePlan:
+        """Return the node plan with that digest, verified.
+
+        Raises:
+            HostlerError: not-found; invalid-data.
+
+        """
+        what = f"node plan {sha256}"
+        return decode(NodePlan, self._by_digest("node_plans", Domain.NODE_PLAN, sha256, what), what)
+
+    def bundle(self, sha256: str) -> bytes:
+        """Return the code bundle with that digest, verified.
+
+        Raises:
+            HostlerError: not-found; invalid-data.
+
+        """
+        return self._by_digest("bundles", Domain.BUNDLE, sha256, f"code bundle {sha256}")
+
+    def nodes(self, run_id: str) -> tuple[NodeRecord, ...]:
+        """Return the records of a run's nodes, in the order of its plan, verified.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the node.
+
+        """
+        rows = self._of_run(run_id, "SELECT key, record, sha256 FROM nodes WHERE run = ? ORDER BY position")
+        return tuple(
+            decode(NodeRecord, verified(Domain.RECORD, data, sha256, what), what)
+            for what, data, sha256 in ((f"record of node {row[0]} of run {run_id}", *row[1:]) for row in rows)
+        )
+
+    def grants(self, run_id: str) -> tuple[Grant, ...]:
+        """Return the grants of a run, oldest first, verified.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the grant.
+
+        """
+        if self._connection is None:
+            raise unknown_run(run_id)
+        with reading(self._connection, self._home.database):
+            return load_grants(self._connection, self._number(run_id))
+
+    def requests(self, run_id: str) -> tuple[Request, ...]:
+        """Return everything that was ever asked of a run, oldest first, verified.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the request.
+
+        """
+        rows = self._of_run(run_id, "SELECT record, sha256, request_id FROM requests WHERE run = ? ORDER BY rowid")
+        return tuple(decode_request(*row) for row in rows)
+
+    def output(self, run_id: str, node: str) -> JsonValue:
+        """Return what a node gave, verified.
+
+        Raises:
+            HostlerError: not-found; invalid-data.
+
+        """
+        rows = self._of_run(
+            run_id,
+            "SELECT o.sha256, o.content FROM nodes AS n"
+            " JOIN outputs AS o ON o.run = n.run AND o.position = n.position WHERE n.run = ? AND n.key = ?",
+            node,
+        )
+        if not rows:
+            self._not_found(f"node {node} of run {run_id} has no output", f"see `hostler show {run_id}`")
+        sha256, inline = rows[0]
+        return load_value(self._content, sha256, inline, f"output of node {node} of run {run_id}")
+
+    def events(self, run_id: str, *, after: int = 0) -> Iterator[Event]:
+        """Yield a run's log in order, each event's digest and place in the chain verified.
+
+        Args:
+            run_id: The run.
+            after: Number of the last event already seen.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the event.
+
+        """
+        prev = chain.GENESIS if after == 0 else None
+        while True:  # in bites, so that a slow reader does not keep the write-ahead log from being checkpointed
+            rows = self._of_run(
+                run_id,
+                "SELECT seq, event, sha256 FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?",
+                after,
+                _EVENTS_AT_ONCE,
+            )
+            for seq, data, sha256 in rows:
+                if seq != after + 1:
+                    raise damaged(f"event {after + 1} of run {run_id}", "it is missing")
+                yield chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=prev)
+                after, prev = seq, sha256
+            if len(rows) < _EVENTS_AT_ONCE:
+                return
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        if self._connection is None:
+            return []
+        with reading(self._connection, self._home.database):
+            return self._connection.execute(query, values).fetchall()
+
+    def _of_run(self, run_id: str, query: str, *values: object) -> list[Any]:
+        if self._connection is None:
+            raise unknown_run(run_id)
+        with reading(self._connection, self._home.database):
+            return self._connection.execute(query, (self._number(run_id), *values)).fetchall()
+
+    def _number(self, run_id: str) -> int:
+        assert self._connection is not None
+        row = self._connection.execute("SELECT run FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        if row is None:
+            raise unknown_run(run_id)
+        number: int = row[0]
+        return number
+
+    def _by_digest(self, table: str, domain: Domain, sha256: str, what: str) -> bytes:
+        rows = self._rows(f"SELECT content FROM {table} WHERE sha256 = ?", sha256)  # noqa: S608 - names of our own
+        if not rows:
+            self._not_found(f"there is no {what}", "see `hostler runs`")
+        return self._content.get(domain, sha256, rows[0][0], what)
+
+    @staticmethod
+    def _not_found(what: str, todo: str) -> NoReturn:
+        raise HostlerError(Code.NOT_FOUND, what, todo)

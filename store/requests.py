@@ -1,0 +1,91 @@
+"""What people and other processes want of a run: unfenced, unique by id, first writer wins."""
+
+import sqlite3
+
+from store.clock import Clock
+from store.contracts import Request
+from store.database import open_writer, writing
+from store.heads import unknown_run
+from store.home import Home
+from store.hosts import wake
+from store.records import decode, encode, verified
+from store.schema import SCHEMA_VERSION, check_version
+from store.values import Domain, digest_bytes
+
+
+def cancel_id(run_id: str, node: str | None = None) -> str:
+    """Return the id of the one cancel request that a run, or a node of it, can have."""
+    return f"cancel:{run_id}:{node or '*'}"
+
+
+def decode_request(data: bytes, sha256: str, request_id: str) -> Request:
+    """Return a stored request, its digest verified.
+
+    Raises:
+        HostlerError: invalid-data, naming the request.
+
+    """
+    what = f"request {request_id}"
+    return decode(Request, verified(Domain.RECORD, data, sha256, what), what)
+
+
+def waiting(connection: sqlite3.Connection, run: int) -> list[Request]:
+    """Return the requests of a run that nobody has answered, oldest first.
+
+    Args:
+        connection: The connection.
+        run: The run's number in this file.
+
+    """
+    rows = connection.execute(
+        "SELECT record, sha256, request_id FROM requests WHERE run = ? AND consumed_generation IS NULL ORDER BY rowid",
+        (run,),
+    )
+    return [decode_request(*row) for row in rows]
+
+
+def is_cancelled(connection: sqlite3.Connection, run_id: str) -> bool:
+    """Say whether somebody ever asked to cancel the whole run."""
+    row = connection.execute("SELECT 1 FROM requests WHERE request_id = ?", (cancel_id(run_id),)).fetchone()
+    return row is not None
+
+
+def post(home: Home, request: Request, *, clock: Clock) -> bool:
+    """Store *request*, then wake the run's owner if it lives.
+
+    Args:
+        home: The state folder.
+        request: What is wanted; its `at` becomes the moment of storing.
+        clock: Says which moment that is.
+
+    Returns:
+        False if there is a request of that id already, which then stands.
+
+    Raises:
+        HostlerError: not-found, for an unknown run or no store at all; unavailable.
+
+    """
+    connection = open_writer(home.database, SCHEMA_VERSION, create=False)
+    try:
+        with writing(connection, home.database):
+            check_version(connection, home.database)
+            run, owner = _find(connection, request.run_id)
+            stored = request.model_copy(update={"at": clock.now().at})
+            data = encode(stored)
+            inserted = connection.execute(
+                "INSERT INTO requests (request_id, run, record, sha256) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (request.request_id, run, data, digest_bytes(Domain.RECORD, data)),
+            ).rowcount
+    finally:
+        connection.close()
+    if owner is not None:
+        wake(home, owner)
+    return inserted == 1
+
+
+def _find(connection: sqlite3.Connection, run_id: str) -> tuple[int, str | None]:
+    row = connection.execute("SELECT run, host_id FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    if row is None:
+        raise unknown_run(run_id)
+    run, owner = row
+    return run, owner

@@ -1,0 +1,252 @@
+"""The run store: the only writer of runs in this process. What a call returned from is on the disk."""
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from hostres.errors import Code, HostlerError
+from store import claiming
+from store.clock import Clock
+from store.content import Content
+from store.contracts import GraphPlan, Request, RunRecord
+from store.creation import check_new, insert_run
+from store.database import (
+    begin_write,
+    grow_wal,
+    open_writer,
+    reading,
+    roll_back,
+    store_error,
+    translated,
+    writing,
+)
+from store.heads import read_head
+from store.home import Home
+from store.hosts import HostIdentity, bury, host_alive, known_hosts
+from store.lifecycle import RUN_FINAL, RunStatus
+from store.limits import Limits
+from store.records import encode
+from store.requests import waiting
+from store.schema import SCHEMA_VERSION, migrate
+from store.staged import Staged, stage
+from store.transactions import Claimed, Transaction
+from store.writing import Writer
+
+_NOT_FINAL: Final = tuple(sorted(status.value for status in frozenset(RunStatus) - RUN_FINAL))
+_UNFINISHED: Final = (
+    f"SELECT run_id, host_id FROM runs WHERE status IN ({', '.join('?' * len(_NOT_FINAL))}) ORDER BY run_id"  # noqa: S608 - question marks
+)
+
+
+class RunStore:
+    """Writes runs; one caller at a time, others wait.
+
+    Attributes:
+        commits: Durable write transactions made so far.
+
+    """
+
+    def __init__(self, home: Home, connection: sqlite3.Connection, clock: Clock, limits: Limits) -> None:
+        self.commits = 0
+        self._home = home
+        self._connection = connection
+        self._clock = clock
+        self._limits = limits
+        self._content = Content(home.content)
+        self._writer = Writer(connection, self._content, limits)
+        self._one_at_a_time = threading.RLock()
+
+    @classmethod
+    def open(cls, home: Home, *, clock: Clock, limits: Limits | None = None) -> "RunStore":
+        """Open the run store of *home*, making or upgrading its file if need be.
+
+        Args:
+            home: Opened with `create=True`.
+            clock: Stamps creation and claims.
+            limits: What is taken; the documented bounds by default.
+
+        Raises:
+            HostlerError: newer-schema, unsafe-state, unavailable or invalid-data.
+
+        """
+        connection = open_writer(home.database, SCHEMA_VERSION, create=True)
+        try:
+            with translated(home.database):
+                migrate(connection, home.database, home.hosts)
+                grow_wal(connection, home.database)
+                store = cls(home, connection, clock, limits or Limits())
+                store._sweep()
+        except BaseException:
+            connection.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Close the file; idempotent."""
+        with self._one_at_a_time:
+            self._connection.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with writing(self._connection, self._home.database):
+            yield
+        self.commits += 1
+
+    def _sweep(self) -> None:
+        """Remove what hosts left that died without a claim."""
+        with reading(self._connection, self._home.database):
+            rows = self._connection.execute("SELECT host_id FROM runs WHERE host_id IS NOT NULL").fetchall()
+        owners = {row[0] for row in rows}
+        for host_id in known_hosts(self._home):
+            if host_id not in owners and not host_alive(self._home, host_id):
+                bury(self._home, host_id)
+
+    def create(self, record: RunRecord, plan: GraphPlan, *, bundle: bytes | None) -> None:
+        """Store a new run; its roots are ready, its other nodes pending, its status planned.
+
+        Args:
+            record: What it is.
+            plan: What it does.
+            bundle: The code that it names, if it names any.
+
+        Raises:
+            HostlerError: invalid-data; conflict, if there is such a run; unavailable.
+
+        """
+        plan_data = encode(plan)
+        check_new(record, plan, plan_data, bundle, self._limits)
+        plan_row = len(plan_data), self._content.put(record.plan_sha256, plan_data)
+        bundle_row = None
+        if bundle is not None and record.bundle_sha256 is not None:
+            bundle_row = len(bundle), self._content.put(record.bundle_sha256, bundle)
+        with self._one_at_a_time, self._writing():
+            insert_run(
+                self._connection,
+                record=record,
+                plan=plan,
+                plan_row=plan_row,
+                bundle_row=bundle_row,
+                stamp=self._clock.now(),
+                limits=self._limits,
+            )
+
+    def claim(self, run_id: str, identity: HostIdentity) -> Claimed:
+        """Take a run, verified whole.
+
+        A dead owner loses all its claims at once; a living one, also a stopped one, keeps them.
+
+        Args:
+            run_id: The run.
+            identity: The host that takes it.
+
+        Raises:
+            HostlerError: not-found; conflict, naming the living owner; invalid-data, naming what is damaged;
+                ownership-lost, if the host itself can no longer be seen to live; unavailable.
+
+        """
+        if not identity.still_there():
+            what = f"the file of {identity.host_id} is gone; others take this host for dead"
+            raise HostlerError(Code.OWNERSHIP_LOST, what, "start this program again")
+        with self._one_at_a_time:
+            claimed = None
+            while claimed is None:
+                claimed = self._take(self._load(run_id), identity)
+            return claimed
+
+    def _load(self, run_id: str) -> claiming.Loaded:
+        with reading(self._connection, self._home.database):
+            claiming.refuse_if_owned(self._home, self._connection, read_head(self._connection, run_id))
+            return claiming.load(self._connection, self._content, run_id)
+
+    def _take(self, loaded: claiming.Loaded, identity: HostIdentity) -> Claimed | None:
+        """Claim what was loaded; None if it has changed since."""
+        stamp = self._clock.now()
+        with self._writing():
+            head = read_head(self._connection, loaded.head.run_id)
+            if head != loaded.head:
+                return None
+            dead = head.host_id
+            fence = claiming.take(self._connection, head, identity.host_id, stamp, self._limits)
+            claimed = loaded.claimed(self._connection, fence)
+        if dead is not None:
+            bury(self._home, dead)
+        return claimed
+
+    def write(self, transactions: Sequence[Transaction]) -> list[HostlerError | None]:
+        """Make a group of transactions durable in one commit; a refusal of one does not hurt the others.
+
+        Args:
+            transactions: Applied in order.
+
+        Returns:
+            For each, None once it is durable, or why it is not: conflict for a stale fence or an illegal move;
+            invalid-data for what exceeds a limit; unavailable, for all, if the disk is full or fails.
+
+        """
+        with self._one_at_a_time:
+            group = [self._stage(transaction) for transaction in transactions]
+            if not any(isinstance(one, Staged) for one in group):
+                return [one if isinstance(one, HostlerError) else None for one in group]
+            try:
+                return self._write(group)
+            except sqlite3.Error as error:
+                refusal = store_error(error, self._home.database)
+                return [one if isinstance(one, HostlerError) else refusal for one in group]
+
+    def _stage(self, transaction: Transaction) -> Staged | HostlerError:
+        try:
+            return stage(transaction, self._content, self._limits)
+        except HostlerError as refusal:
+            return refusal
+
+    def _write(self, group: Sequence[Staged | HostlerError]) -> list[HostlerError | None]:
+        begin_write(self._connection)
+        try:
+            answers = [one if isinstance(one, HostlerError) else self._apply(one) for one in group]
+            if None not in answers:
+                self._connection.execute("ROLLBACK")
+                return answers
+            self._connection.execute("COMMIT")
+        except BaseException:
+            roll_back(self._connection)
+            raise
+        self.commits += 1
+        return answers
+
+    def _apply(self, staged: Staged) -> HostlerError | None:
+        self._connection.execute("SAVEPOINT one")
+        try:
+            self._writer.apply(staged)
+        except HostlerError as refusal:
+            self._connection.execute("ROLLBACK TO one")
+            self._connection.execute("RELEASE one")
+            return refusal
+        self._connection.execute("RELEASE one")
+        return None
+
+    def requests(self, run_ids: Iterable[str]) -> list[Request]:
+        """Return what was asked of those runs and not yet answered, oldest first within a run.
+
+        Raises:
+            HostlerError: invalid-data, naming a damaged request; unavailable.
+
+        """
+        found: list[Request] = []
+        with self._one_at_a_time, reading(self._connection, self._home.database):
+            for run_id in run_ids:
+                row = self._connection.execute("SELECT run FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+                if row is not None:
+                    found += waiting(self._connection, row[0])
+        return found
+
+    def unowned(self) -> list[str]:
+        """Return the runs that are not final and that no living host owns, oldest first."""
+        with self._one_at_a_time, reading(self._connection, self._home.database):
+            rows = self._connection.execute(_UNFINISHED, _NOT_FINAL).fetchall()
+        alive: dict[str | None, bool] = {None: False}
+        for _, host_id in rows:
+            if host_id not in alive:
+                alive[host_id] = host_alive(self._home, host_id)
+        return [run_id for run_id, host_id in rows if not alive[host_id]]

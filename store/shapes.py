@@ -1,0 +1,69 @@
+"""What of a run's plan every write is checked against, and which grants open which status. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from store.contracts import Grant, GrantAction, NodeRecord
+from store.lifecycle import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of a run's plan the checks need; it never changes.
+
+    Attributes:
+        positions: Place of each node in the plan, by key.
+        gates: Keys of the pure gates.
+        computes: Name of the compute function of each compute node, by key.
+        bundle_sha256: Digest of the code that compute nodes run.
+
+    """
+
+    positions: Mapping[str, int]
+    gates: frozenset[str]
+    computes: Mapping[str, str]
+    bundle_sha256: str | None
+
+
+def shape_of(data: bytes) -> Shape:
+    """Return the shape of the graph plan with those canonical bytes."""
+    plan = orjson.loads(data)
+    positions, gates, computes = {}, set(), {}
+    for position, node in enumerate(plan["nodes"]):
+        positions[node["key"]] = position
+        if node["executor"]["kind"] == "gate":
+            gates.add(node["key"])
+        elif node["executor"]["kind"] == "compute":
+            computes[node["key"]] = node["executor"]["compute"]
+    return Shape(positions, frozenset(gates), computes, plan["bundle_sha256"])
+
+
+def is_granted(before: NodeRecord, shape: Shape, grants: tuple[Grant, ...]) -> bool:
+    """Say whether one of the grants opens the status that the node is in."""
+    match before.status:
+        case Status.FAILED:
+            return any(g.allowed and g.action is GrantAction.RETRY and g.node == before.key for g in grants)
+        case Status.SKIPPED:  # with its failed source, which needs that grant itself
+            return any(g.allowed and g.action is GrantAction.RETRY for g in grants)
+        case Status.AMBIGUOUS:
+            return any(_settles(grant, before) for grant in grants)
+        case Status.AMBIGUOUS_CODE:
+            return any(_replays(grant, before, shape) for grant in grants)
+        case _:
+            return False
+
+
+def _settles(grant: Grant, before: NodeRecord) -> bool:
+    return (grant.allowed, grant.action, grant.node, grant.attempt) == (
+        True, GrantAction.SETTLE, before.key, before.attempt,
+    )  # fmt: skip
+
+
+def _replays(grant: Grant, before: NodeRecord, shape: Shape) -> bool:
+    named = (grant.node, grant.attempt, grant.plan_sha256, grant.bundle_sha256, grant.compute)
+    meant = (
+        before.key, before.attempt + 1, before.plan_sha256, shape.bundle_sha256, shape.computes.get(before.key),
+    )  # fmt: skip
+    return grant.allowed and grant.action is GrantAction.REPLAY and named == meant

@@ -1,0 +1,133 @@
+"""What the owner of a run hands to the store: messages, frozen, with every digest already computed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from store.clock import Stamp
+from store.contracts import EventKind, Grant, GraphPlan, NodePlan, NodeRecord, Request, RunRecord, Summary
+from store.lifecycle import RunStatus
+from store.records import encode
+from store.values import Domain, canonical, digest_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """One claim on a run; every write of its owner names it.
+
+    Attributes:
+        generation: Rises by one with every claim of the run and is never used again.
+        token: Random.
+
+    """
+
+    run_id: str
+    host_id: str
+    generation: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEvent:
+    """An event before it has its place in the run's log."""
+
+    kind: EventKind
+    node: str | None = None
+    attempt: int | None = None
+    principal: str | None = None
+    data: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenPlan:
+    """A node plan with its digest and canonical bytes."""
+
+    plan: NodePlan
+    sha256: str
+    data: bytes
+
+    @classmethod
+    def of(cls, plan: NodePlan) -> "FrozenPlan":
+        """Freeze *plan*."""
+        data = encode(plan)
+        return cls(plan=plan, sha256=digest_bytes(Domain.NODE_PLAN, data), data=data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a node gave, with its digest and canonical bytes."""
+
+    node: str
+    value: JsonValue
+    sha256: str
+    data: bytes
+
+    @classmethod
+    def of(cls, node: str, value: JsonValue) -> "Output":
+        """Freeze *value*.
+
+        Raises:
+            HostlerError: invalid-data, naming the path of what is not a JSON value.
+
+        """
+        data = canonical(value)
+        return cls(node=node, value=value, sha256=digest_bytes(Domain.OUTPUT, data), data=data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction:
+    """Everything one decision of a scheduler writes: all of it becomes durable, or nothing.
+
+    Attributes:
+        fence: The claim it is made under.
+        stamp: The moment of the decision; its events carry it.
+        status: The run's status after it; None leaves it to what the nodes say.
+        started: A scheduler takes the run up for the first time.
+        summary: How the run ended.
+        nodes: Whole new node records, in order.
+        plans: Node plans that its node records freeze.
+        outputs: Outputs that its node records name.
+        events: What the run's log says of it, in order.
+        grants: Answers that it stores.
+        consumed: Ids of the requests that it answers; each can be consumed once.
+        release: Give the claim back.
+
+    """
+
+    fence: Fence
+    stamp: Stamp
+    status: RunStatus | None = None
+    started: bool = False
+    summary: Summary | None = None
+    nodes: tuple[NodeRecord, ...] = ()
+    plans: tuple[FrozenPlan, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    events: tuple[NewEvent, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    consumed: tuple[str, ...] = ()
+    release: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A run as its new owner finds it, its identity verified whole.
+
+    Attributes:
+        nodes: In the order of the plan.
+        outputs: Of the completed nodes, their digests verified.
+        requests: Not yet consumed, oldest first.
+        cancelled: Whether somebody ever asked to cancel the whole run.
+
+    """
+
+    fence: Fence
+    record: RunRecord
+    plan: GraphPlan
+    status: RunStatus
+    started: bool
+    nodes: tuple[NodeRecord, ...]
+    outputs: Mapping[str, JsonValue]
+    grants: tuple[Grant, ...]
+    requests: tuple[Request, ...]
+    cancelled: bool

@@ -1,0 +1,132 @@
+"""The default authority rules, and the judgement of requests."""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from hostres.errors import Code
+from store.approvals import (
+    ACTIONS,
+    DEFAULT_RULES,
+    NO_RULE,
+    Accepted,
+    Action,
+    Refused,
+    Rule,
+    Verdict,
+    judge,
+    principal_kind,
+    verdict,
+)
+from store.contracts import Effect, RequestKind
+from store.lifecycle import FINAL, Status
+from tests.store.support import request_of, run_id
+
+SHA, OTHER = "a" * 64, "b" * 64
+RUN = run_id()
+FITTING = {
+    RequestKind.APPROVE: Status.APPROVAL_REQUIRED,
+    RequestKind.DENY: Status.APPROVAL_REQUIRED,
+    RequestKind.CANCEL: Status.RUNNING,
+    RequestKind.RETRY: Status.FAILED,
+    RequestKind.REPLAY: Status.AMBIGUOUS_CODE,
+    RequestKind.SETTLE: Status.AMBIGUOUS,
+}
+
+
+def judged(kind: RequestKind, status: Status | None = None, **changes: Any) -> Accepted | Refused:
+    plan = changes.pop("stored", SHA)
+    fields = {"node": "a", "plan_sha256": SHA, **changes}
+    return judge(request_of(RUN, kind, **fields), status=status or FITTING[kind], plan_sha256=plan)
+
+
+def test_effects_are_allowed_but_paid_and_live_ones_are_asked() -> None:
+    for effect, principal in itertools.product(Effect, ["human:ada", "agent:x", "service:hostler"]):
+        said, rule = verdict(DEFAULT_RULES, principal=principal, action=Action.EFFECT, effect=effect)
+        asked = effect in {Effect.PAID_CLOUD, Effect.LIVE_CONTROL}
+        assert said is (Verdict.ASK if asked else Verdict.ALLOW)
+        assert rule.startswith("default.")
+
+
+def test_all_else_is_for_humans() -> None:
+    for action, effect in itertools.product(set(Action) - {Action.EFFECT}, (None, *Effect)):
+        said = {
+            kind: verdict(DEFAULT_RULES, principal=f"{kind}:x", action=action, effect=effect)[0]
+            for kind in ("human", "agent", "service")
+        }
+        assert said == {"human": Verdict.ALLOW, "agent": Verdict.DENY, "service": Verdict.DENY}
+
+
+def test_what_no_rule_is_about_is_denied() -> None:
+    assert verdict((), principal="human:ada", action="effect", effect=None) == (Verdict.DENY, NO_RULE)
+    assert verdict(DEFAULT_RULES, principal="human:ada", action="shave", effect=None) == (Verdict.DENY, NO_RULE)
+
+
+@pytest.mark.parametrize("principal", ["ada", "", "human:", ":ada", "root:ada", "Human:ada"])
+def test_who_is_no_principal_may_nothing(principal: str) -> None:
+    assert principal_kind(principal) is None
+    everything = (Rule(id="all", verdict=Verdict.ALLOW),)
+    assert verdict(everything, principal=principal, action="effect", effect=None) == (Verdict.DENY, NO_RULE)
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    rules = (
+        Rule(id="one", verdict=Verdict.DENY, principal_kind="agent", action="effect", effect=Effect.LOCAL_READ),
+        Rule(id="two", verdict=Verdict.ALLOW, principal_kind="agent"),
+        Rule(id="three", verdict=Verdict.ASK),
+    )
+    asked = [("agent:x", Effect.LOCAL_READ), ("agent:x", Effect.PURE), ("human:x", Effect.LOCAL_READ)]
+    said = [verdict(rules, principal=who, action="effect", effect=effect) for who, effect in asked]
+    assert said == [(Verdict.DENY, "one"), (Verdict.ALLOW, "two"), (Verdict.ASK, "three")]
+
+
+def test_rule_ids_are_unique() -> None:
+    assert len({rule.id for rule in DEFAULT_RULES}) == len(DEFAULT_RULES)
+
+
+@pytest.mark.parametrize("kind", RequestKind)
+def test_a_human_who_names_what_waits_is_accepted_by_a_rule_and_nobody_else_is(kind: RequestKind) -> None:
+    accepted = judged(kind)
+    assert isinstance(accepted, Accepted)
+    assert accepted.rule == f"default.human-{ACTIONS[kind]}"
+    for principal in ("agent:x", "service:hostler", "nobody"):
+        refused = judged(kind, principal=principal)
+        assert isinstance(refused, Refused)
+        assert refused.code is Code.CONFLICT
+        assert principal in refused.what
+
+
+def test_where_nothing_waits_for_an_answer_there_is_nothing_to_answer() -> None:
+    several = {RequestKind.CANCEL: set(Status) - FINAL, RequestKind.RETRY: {Status.FAILED, Status.BLOCKED}}
+    for kind, status in itertools.product(RequestKind, Status):
+        answer = judged(kind, status)
+        assert isinstance(answer, Accepted) is (status in several.get(kind, {FITTING[kind]})), (kind, status)
+        if isinstance(answer, Refused):
+            assert answer.code is Code.CONFLICT
+            assert f"node a is {status}" in answer.what
+
+
+def test_a_wrong_plan_is_refused_naming_both() -> None:
+    for kind in (RequestKind.APPROVE, RequestKind.DENY, RequestKind.REPLAY):
+        refused = judged(kind, plan_sha256=OTHER)
+        assert isinstance(refused, Refused)
+        assert refused.code is Code.CONFLICT
+        assert SHA in refused.what
+        assert OTHER in refused.what
+        assert isinstance(judged(kind, stored=None), Refused)
+
+
+def test_an_approval_always_names_its_plan() -> None:
+    for kind in (RequestKind.APPROVE, RequestKind.DENY):
+        refused = judged(kind, plan_sha256=None)
+        assert isinstance(refused, Refused)
+        assert SHA in refused.what
+    assert isinstance(judged(RequestKind.RETRY, plan_sha256=None), Accepted)
+
+
+def test_only_a_cancel_can_be_about_the_whole_run() -> None:
+    for kind in RequestKind:
+        request = request_of(RUN, kind, node=None)
+        answer = judge(request, status=None, plan_sha256=None)
+        assert isinstance(answer, Accepted) is (kind is RequestKind.CANCEL)
