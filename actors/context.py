@@ -1,0 +1,316 @@
+"""What an operation gets as `ctx`: its place, its processes, its way to the outside.
+
+Everything here may be called from any thread of the operation. Work that was aborted leaves by `OperationAborted`,
+which is not an `Exception`, so that an operation's own `except Exception` does not swallow it.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from actors.control import Control, OperationAborted
+from actors.publication import publish_file
+from hostres.lease import Lease
+from hostres.process import Supervised
+from store.contracts import FailureCode
+
+__all__ = ["Completed", "Context", "OperationAborted", "OperationFailed"]
+
+TAIL_BYTES: Final = 64 * 1024
+MESSAGE_LINES: Final = 3
+
+Argument = str | os.PathLike[str] | int | float
+
+
+class OperationFailed(Exception):
+    """Raise it from an operation to say why it failed.
+
+    Attributes:
+        code: The failure code a view shows.
+        message: What is wrong, one line.
+        todo: What a person can do, one line.
+        retryable: Whether trying the same again may help.
+
+    """
+
+    def __init__(self, code: FailureCode, message: str, todo: str = "", *, retryable: bool = False) -> None:
+        super().__init__(code, message, todo)
+        self.code = code
+        self.message = message
+        self.todo = todo
+        self.retryable = retryable
+
+    def __reduce__(self) -> tuple[Callable[..., "OperationFailed"], tuple[FailureCode, str, str, bool]]:
+        """Come back whole from another process."""
+        return _failed, (self.code, self.message, self.todo, self.retryable)
+
+    def __str__(self) -> str:
+        return f"{self.code.value}: {self.message}"
+
+
+def _failed(code: FailureCode, message: str, todo: str, retryable: bool) -> OperationFailed:  # noqa: FBT001
+    return OperationFailed(code, message, todo, retryable=retryable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A process that has ended.
+
+    Attributes:
+        code: Its exit code; 128 + signal where a signal ended it.
+        stdout: The last 64 KiB of its standard output.
+        stderr: Likewise of its standard error.
+
+    """
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Host(Protocol):
+    """What a context asks of the host around it."""
+
+    def allow_publication(self) -> None:
+        """Return once the host has durably let this attempt through, else raise."""
+
+    def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
+        """Pass on how far the work is."""
+
+    def log_path(self, stream: str) -> Path:
+        """Return the file for that stream of the next process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """Which attempt of which node this is.
+
+    Attributes:
+        folder: Where the run was created; relative paths resolve against it.
+        workspace: Private to this node and plan.
+
+    """
+
+    run_id: str
+    node: str
+    attempt: int
+    folder: Path
+    workspace: Path
+
+    @property
+    def idempotency_key(self) -> str:
+        """The key for services that can tell a repeated call."""
+        return f"{self.run_id}:{self.node}:{self.attempt}"
+
+
+class Context:
+    """The host as one attempt of one node sees it.
+
+    Attributes:
+        workspace: A private folder; what is left there is not a result until it is published.
+        folder: The folder where the run was created.
+        lease: The admitted claims, None for a node that claims nothing.
+
+    """
+
+    def __init__(self, assignment: Assignment, *, control: Control, host: Host, lease: Lease | None) -> None:
+        self._assignment = assignment
+        self._control = control
+        self._host = host
+        self._processes = 0
+        self._furthest = 0.0
+        self.lease = lease
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self._assignment.run_id
+
+    @property
+    def node(self) -> str:
+        """The node's key."""
+        return self._assignment.node
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._assignment.attempt
+
+    @property
+    def idempotency_key(self) -> str:
+        """`run:node:attempt`, for services that can tell a repeated call."""
+        return self._assignment.idempotency_key
+
+    @property
+    def workspace(self) -> Path:
+        """The private folder of this node and plan."""
+        return self._assignment.workspace
+
+    @property
+    def folder(self) -> Path:
+        """The folder where the run was created."""
+        return self._assignment.folder
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this attempt was asked to stop."""
+        return self._control.reason is not None
+
+    def check_cancelled(self) -> None:
+        """Leave by `OperationAborted` if this attempt was asked to stop."""
+        self._control.check()
+
+    def path(self, text: str | os.PathLike[str]) -> Path:
+        """Return *text* as an absolute path, resolved against the run's folder."""
+        return self.folder / text
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment that processes of this node get."""
+        lease = dict(self.lease.environment) if self.lease else {}
+        return {**os.environ, **lease, "HOSTLER_RUN": self.run_id, "HOSTLER_NODE": self.node}
+
+    def run(
+        self,
+        argv: Sequence[Argument],
+        *,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        on_stdout: Callable[[bytes], None] | None = None,
+        on_stderr: Callable[[bytes], None] | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Run a program to its end, as a tree that the host supervises.
+
+        It inherits the lease, has its own session and no terminal, and is ended as a whole when this node is
+        cancelled or runs out of time.
+
+        Args:
+            argv: Program and arguments; never a shell string.
+            stdin: What it reads; None is /dev/null.
+            env: Added to the environment.
+            cwd: Where it runs; None is the workspace.
+            on_stdout: Called with each chunk of its output, on a thread of its own.
+            on_stderr: Likewise.
+            check: Whether another exit code than 0 is a failure.
+
+        Returns:
+            The exit code and the ends of both streams; both are kept whole, within a bound, in the node's logs.
+
+        Raises:
+            OperationFailed: It could not be started, or ended with another code than 0.
+            OperationAborted: This attempt was asked to stop.
+
+        """
+        self._control.check()
+        self._processes += 1
+        suffix = "" if self._processes == 1 else f".{self._processes}"
+        logs = self._host.log_path(f"stdout{suffix}"), self._host.log_path(f"stderr{suffix}")
+        out, err = _Tail(on_stdout), _Tail(on_stderr)
+        words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in argv]
+        tree = Supervised.start(
+            words,
+            env={**self.environment(), **(env or {})},
+            cwd=cwd or self.workspace,
+            lease_fds=[self.lease.fd] if self.lease else [],
+            stdin=stdin,
+            stdout_log=logs[0],
+            stderr_log=logs[1],
+            on_stdout=out.feed,
+            on_stderr=err.feed,
+        )
+        with self._control.supervising(tree):
+            ended = tree.wait()
+        if ended is None:  # without a time limit wait returns only at the end
+            raise AssertionError
+        self._control.check()
+        code = ended.code if ended.code is not None else 128 + (ended.signal or 0)
+        if check and code != 0:
+            raise _process_failed(words[0], ended.code, ended.signal, err.data)
+        return Completed(code=code, stdout=out.data, stderr=err.data)
+
+    def before_publication(self) -> None:
+        """Ask to be let through to a write outside the workspace; call it just before each.
+
+        The deadline has not passed, the machine lease is owned, this host still owns the run, and nobody cancelled:
+        when this returns, that was so, and the attempt is durably marked as let through.
+
+        Raises:
+            OperationFailed: One of these does not hold.
+            OperationAborted: This attempt was asked to stop.
+
+        """
+        self._control.check()
+        if self.lease is not None:
+            self.lease.assert_owned()
+        self._host.allow_publication()
+        self._control.check()
+
+    def publish(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Path:
+        """Give a finished file its final name, at once and whole.
+
+        Args:
+            source: A file. One of this node's workspace is moved; any other is copied, since its maker still owns it.
+            target: Its final name; relative to the run's folder.
+
+        Returns:
+            The absolute final path.
+
+        """
+        start = self.workspace / source
+        final = self.path(target)
+        self.before_publication()
+        publish_file(start, final, keep=not start.resolve().is_relative_to(self.workspace.resolve()))
+        return final
+
+    def progress(
+        self,
+        fraction: float | None,
+        text: str = "",
+        *,
+        speed: float | None = None,
+        left_s: float | None = None,
+    ) -> None:
+        """Say how far the work is; advice for people, never a fault.
+
+        Args:
+            fraction: 0 to 1; None is unknown. It is clamped and never goes back.
+            text: A few words.
+            speed: Multiple of real time, where that makes sense.
+            left_s: Time left, seconds.
+
+        """
+        if fraction is not None:
+            if fraction != fraction:  # noqa: PLR0124 - NaN is the one value that differs from itself
+                fraction = None
+            else:
+                self._furthest = fraction = max(self._furthest, min(1.0, max(0.0, fraction)))
+        self._host.progress(fraction, text, speed, left_s)
+
+
+class _Tail:
+    """The last bytes of a stream."""
+
+    def __init__(self, pass_on: Callable[[bytes], None] | None) -> None:
+        self.data = b""
+        self._pass_on = pass_on
+
+    def feed(self, chunk: bytes) -> None:
+        self.data = (self.data + chunk)[-TAIL_BYTES:]
+        if self._pass_on is not None:
+            self._pass_on(chunk)
+
+
+def _process_failed(program: str, code: int | None, signal: int | None, stderr: bytes) -> OperationFailed:
+    name = Path(program).name
+    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    said = " / ".join(lines[-MESSAGE_LINES:])[-1000:]
+    if code is None:
+        how = f"{name} was killed from outside by signal {signal}"
+        todo = "look whether the machine ran out of memory, then run it again"
+    else:
+        how = f"{name} ended with exit code {code}"
+        todo = "read its log with: hostler logs RUN NODE"
+    return OperationFailed(FailureCode.SUBPROCESS, f"{how}: {said}" if said else how, todo, retryable=code is None)

@@ -1,0 +1,84 @@
+"""The one thing that an executor and the work it supervises share: whether to stop, and what to end then."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from hostres.process import Supervised
+
+
+class OperationAborted(BaseException):
+    """This attempt was asked to stop. Not an `Exception`: an operation is not meant to catch it."""
+
+
+class Control:
+    """Stop signal and process trees of one attempt; every method may be called from any thread.
+
+    Attributes:
+        reason: Why it was asked to stop, None while it was not.
+        left: What of its processes could not be ended, for people.
+
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ending = threading.Lock()
+        self._trees: set[Supervised] = set()
+        self._grace_s = 0.0
+        self._waiting: threading.Event | None = None
+        self.reason: str | None = None
+        self.left: list[str] = []
+
+    def check(self) -> None:
+        """Raise `OperationAborted` if the attempt was asked to stop."""
+        if self.reason is not None:
+            raise OperationAborted(self.reason)
+
+    def wait(self, event: threading.Event) -> None:
+        """Wait for *event*; an abort sets it too, so look at `reason` afterwards."""
+        with self._lock:
+            waits = self.reason is None
+            if waits:
+                self._waiting = event
+        if waits:
+            event.wait()
+
+    @contextmanager
+    def supervising(self, tree: Supervised) -> Iterator[None]:
+        """Keep *tree* where an abort finds it, while it runs; an abort that is ending it is waited for."""
+        with self._lock:
+            self._trees.add(tree)
+            late = self.reason
+        if late is not None:  # the abort came between the start and this line
+            self._end([tree], late)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._trees.discard(tree)
+            with self._ending:  # `left` is complete only now
+                pass
+
+    def abort(self, reason: str, *, grace_s: float) -> None:
+        """Ask the attempt to stop and end its process trees; returns when they have ended.
+
+        Args:
+            reason: Who asked: cancel, timeout, drain.
+            grace_s: Between TERM and KILL, seconds.
+
+        """
+        with self._lock:
+            if self.reason is None:
+                self.reason = reason
+                self._grace_s = grace_s
+            trees = tuple(self._trees)
+            waiting = self._waiting
+        if waiting is not None:
+            waiting.set()
+        self._end(trees, reason)
+
+    def _end(self, trees: Iterable[Supervised], reason: str) -> None:
+        with self._ending:
+            for tree in trees:
+                ended = tree.end(grace_s=self._grace_s, reason=reason)
+                self.left += [str(process) for process in ended.left]

@@ -1,0 +1,137 @@
+"""One actor a dispatched node: it supervises the work and answers for it, so that a stop reaches it at once."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from actors.context import OperationFailed
+from actors.control import Control
+from actors.messages import (
+    Abort,
+    Address,
+    Outcome,
+    Progress,
+    PublicationAllowed,
+    PublicationRefused,
+    PublicationWanted,
+    Release,
+    Returned,
+    WorkEnded,
+)
+from actors.shell import Shell, tell
+from actors.threads import WorkThreads
+from actors.work import Job, perform
+from hostres.lease import Lease
+from store.contracts import FailureCode
+
+PROGRESS_EVERY_S: Final = 0.2
+
+LogPaths = Callable[[str, int, str], Path]
+
+
+class Executor(Shell):
+    """Runs one attempt on a helper thread and gives its lease back when the work has really ended."""
+
+    def __init__(
+        self,
+        *,
+        job: Job,
+        control: Control,
+        lease: Lease | None,
+        threads: WorkThreads,
+        scheduler: Address,
+        node: str,
+        attempt: int,
+    ) -> None:
+        super().__init__(name=f"executor {node}", parent=scheduler)
+        self._job = job
+        self._control = control
+        self._lease = lease
+        self._threads = threads
+        self._scheduler = scheduler
+        self._node = node
+        self._attempt = attempt
+
+    def setup(self) -> None:
+        """Start the work."""
+        self._threads.start(self._work)
+
+    def handle(self, message: Any) -> None:
+        """Take one message."""
+        match message:
+            case Abort():
+                self._threads.start(lambda: self._control.abort(message.reason, grace_s=message.grace_s))
+            case WorkEnded():
+                self._ended(message.outcome)
+            case _:
+                super().handle(message)
+
+    def _work(self) -> None:
+        tell(self.actor_ref, WorkEnded(outcome=perform(self._job, self._control)))
+
+    def _ended(self, outcome: Outcome) -> None:
+        release = None
+        if self._lease is not None:
+            release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
+        tell(
+            self._scheduler,
+            Returned(node=self._node, attempt=self._attempt, outcome=outcome, release=release),
+        )
+        self.stop()
+
+
+class Port:
+    """What the context of an attempt asks of its host."""
+
+    def __init__(self, *, node: str, attempt: int, scheduler: Address, control: Control, logs: LogPaths) -> None:
+        self._node = node
+        self._attempt = attempt
+        self._scheduler = scheduler
+        self._control = control
+        self._logs = logs
+        self._told_at = float("-inf")
+
+    def log_path(self, stream: str) -> Path:
+        """Return the file for that stream."""
+        return self._logs(self._node, self._attempt, stream)
+
+    def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
+        """Pass progress on, a few times a second at most; the end always."""
+        now = time.monotonic()
+        if now - self._told_at < PROGRESS_EVERY_S and fraction != 1.0:
+            return
+        self._told_at = now
+        tell(
+            self._scheduler,
+            Progress(node=self._node, attempt=self._attempt, fraction=fraction, text=text, speed=speed, left_s=left_s),
+        )
+
+    def allow_publication(self) -> None:
+        """Wait until this attempt is durably let through."""
+        answer = _Answer()
+        wanted = PublicationWanted(node=self._node, attempt=self._attempt, reply_to=answer)
+        if not tell(self._scheduler, wanted):
+            raise OperationFailed(FailureCode.CONFLICT, "this host no longer works on the run", "nothing was published")
+        self._control.wait(answer.given)
+        self._control.check()
+        match answer.message:
+            case PublicationRefused() as refused:
+                raise OperationFailed(refused.code, refused.message, refused.todo)
+            case PublicationAllowed():
+                return
+            case other:
+                raise AssertionError(other)
+
+
+class _Answer:
+    """An address for one answer, waited for by a helper thread."""
+
+    def __init__(self) -> None:
+        self.given = threading.Event()
+        self.message: PublicationAllowed | PublicationRefused | None = None
+
+    def tell(self, message: Any) -> None:
+        self.message = message
+        self.given.set()

@@ -1,0 +1,647 @@
+"""Every message between actors: frozen, named by what happened or what is wanted. No I/O, no pykka.
+
+Actors tell, they never ask; an answer goes to the `reply_to` inside the message. Grouped by who receives them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import JsonValue
+
+from hostres.errors import Code, HostlerError
+from store.approvals import Accepted, Refused
+from store.contracts import FailureCode, GraphPlan, NodePlan, NodeRecord, Request, RunRecord
+from store.lifecycle import RunStatus, Status
+from store.transactions import Claimed, Transaction
+
+
+class Address(Protocol):
+    """Where a message can be sent."""
+
+    def tell(self, message: Any) -> None:
+        """Put *message* into the inbox and return at once."""
+
+
+# --- to a scheduler: what its pure core decides about -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """The run is claimed; take it up.
+
+    Attributes:
+        requests: What waits for it in the store.
+
+    """
+
+    requests: tuple[Request, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftoversEnded:
+    """The processes of dead attempts have been looked for and ended.
+
+    Attributes:
+        nodes: The nodes that were asked about.
+        remaining: Node → what could not be ended, for people.
+
+    """
+
+    nodes: tuple[str, ...]
+    remaining: Mapping[str, str]
+    ended: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """The machine admitted the claims of an attempt.
+
+    Attributes:
+        admitted_boot_ns: Read after the ticket was holding.
+
+    """
+
+    node: str
+    attempt: int
+    ticket: int
+    admitted_boot_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotAdmitted:
+    """The machine refused the claims of an attempt."""
+
+    node: str
+    attempt: int
+    code: Code
+    message: str
+    todo: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """The work gave a value.
+
+    Attributes:
+        value: Read-only JSON.
+        data: Its canonical bytes.
+        sha256: Their digest in the domain of outputs.
+
+    """
+
+    value: JsonValue
+    data: bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The work failed by itself.
+
+    Attributes:
+        dispatched: Whether the node's own code or program was reached; if not, nothing can have happened outside.
+
+    """
+
+    code: FailureCode
+    message: str
+    todo: str
+    retryable: bool = False
+    dispatched: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aborted:
+    """The work stopped because it was asked to.
+
+    Attributes:
+        reason: cancel, timeout or drain.
+        left: What of its processes could not be ended, for people.
+
+    """
+
+    reason: str
+    left: tuple[str, ...] = ()
+
+
+Outcome = Value | Failed | Aborted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A machine lease that was given back.
+
+    Attributes:
+        released_boot_ns: Read just before the close.
+
+    """
+
+    ticket: int
+    released_boot_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """The work of an attempt has ended, and its lease has been given back."""
+
+    node: str
+    attempt: int
+    outcome: Outcome
+    release: Release | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationWanted:
+    """An attempt is about to write outside; it waits for `PublicationAllowed` or `PublicationRefused`."""
+
+    node: str
+    attempt: int
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestsArrived:
+    """Requests of people and other processes that nobody has consumed yet."""
+
+    requests: tuple[Request, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What authority says to a request."""
+
+    request: Request
+    ruling: Accepted | Refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimerName:
+    """Which timer; one of a kind a node and attempt."""
+
+    kind: str
+    node: str = ""
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A timer has run out."""
+
+    timer: TimerName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """Stop taking up work and hand the run back.
+
+    Attributes:
+        grace_s: How long admitted work may go on before it is stopped, seconds.
+
+    """
+
+    grace_s: float
+
+
+SchedulingMessage = (
+    Begin
+    | LeftoversEnded
+    | Admitted
+    | NotAdmitted
+    | Returned
+    | PublicationWanted
+    | RequestsArrived
+    | Judged
+    | Due
+    | Drain
+)
+
+
+# --- to a scheduler's shell ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an attempt is; advice for views, never stored."""
+
+    node: str
+    attempt: int
+    fraction: float | None
+    text: str = ""
+    speed: float | None = None
+    left_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The commit of that number, and all before it, are durable."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRefused:
+    """The commit of that number was not made, and none after it will be."""
+
+    number: int
+    error: HostlerError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineAnswer:
+    """What the machine said to an ask; `lease` is a live object of this process, or None."""
+
+    answer: Admitted | NotAdmitted
+    lease: Any
+
+
+# --- what the core wants done -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskMachine:
+    """Ask the machine for the claims and keys of the coming attempt."""
+
+    node: str
+    attempt: int
+    claims: Mapping[str, int]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawAsk:
+    """Take the ask back; if it has been admitted meanwhile, give the lease back."""
+
+    node: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveBack:
+    """Close a lease that came too late for its node."""
+
+    node: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch:
+    """Start the work of an attempt, with the lease it was admitted with, if any."""
+
+    node: str
+    attempt: int
+    plan: NodePlan
+    plan_sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abort:
+    """Stop the work of an attempt.
+
+    Attributes:
+        reason: cancel, timeout or drain.
+        grace_s: Between TERM and KILL, seconds.
+
+    """
+
+    node: str
+    attempt: int
+    reason: str
+    grace_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndLeftovers:
+    """Find and end what dead attempts of these nodes left running."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetTimer:
+    """Send `Due` after so many seconds of this process's monotonic clock."""
+
+    timer: TimerName
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelTimer:
+    """Forget a timer; a `Due` that is already on its way may still come."""
+
+    timer: TimerName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """Ask authority about a request, given what it is about.
+
+    Attributes:
+        status: Of the node, None for a request about the whole run.
+        plan_sha256: The node's exact plan.
+
+    """
+
+    request: Request
+    status: Status | None
+    plan_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerPublication:
+    """Let an attempt through to its outside write, or refuse it."""
+
+    reply_to: Address
+    answer: "PublicationAllowed | PublicationRefused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChanged:
+    """For views: the durable record of a node."""
+
+    run_id: str
+    record: NodeRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunChanged:
+    """For views: the durable status of a run."""
+
+    run_id: str
+    status: RunStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLeft:
+    """This host is done with the run: it ended, rests, or was handed back.
+
+    Attributes:
+        drained: Whether it was handed back with work left.
+
+    """
+
+    run_id: str
+    status: RunStatus
+    counts: Mapping[str, int]
+    outputs: JsonValue
+    drained: bool
+
+
+Change = NodeChanged | RunChanged
+Action = (
+    AskMachine
+    | WithdrawAsk
+    | GiveBack
+    | Dispatch
+    | Abort
+    | EndLeftovers
+    | SetTimer
+    | CancelTimer
+    | Judge
+    | AnswerPublication
+    | NodeChanged
+    | RunChanged
+    | RunLeft
+)
+
+
+# --- to a publishing attempt --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationAllowed:
+    """The attempt is durably marked as let through."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationRefused:
+    """The attempt may not write outside any more."""
+
+    code: FailureCode
+    message: str
+    todo: str
+
+
+# --- to an executor -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkEnded:
+    """The work has left its helper thread."""
+
+    outcome: Outcome
+
+
+# --- to the run store ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Make a transaction durable; `Committed` or `CommitRefused` answers."""
+
+    number: int
+    transaction: Transaction
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flush:
+    """To itself: commit what has gathered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateRun:
+    """Store a new run; `RunCreated` or `CreateRefused` answers."""
+
+    record: RunRecord
+    plan: GraphPlan
+    bundle: bytes | None
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCreated:
+    """The run stands in the store."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateRefused:
+    """The run was not stored; nothing of it is left."""
+
+    error: HostlerError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookForRequests:
+    """Say whether requests wait for that run, which has just been handed back; `RequestsFound` answers."""
+
+    run_id: str
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestsFound:
+    """Whether a request came in while the run was being handed back."""
+
+    run_id: str
+    found: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRun:
+    """Claim a run for this host; `RunClaimed` or `ClaimRefused` answers."""
+
+    run_id: str
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowRequests:
+    """Tell *reply_to* the requests of that run: those that wait now, and later ones as they come."""
+
+    run_id: str
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetRequests:
+    """Stop telling the requests of that run to *reply_to*; a later follower keeps its place."""
+
+    run_id: str
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Woken:
+    """Another process put something into the store for this host."""
+
+
+# --- to the supervisor --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """Claim a run and work on it; the subscriber hears of everything, last of `RunLeft` or `RunLost`.
+
+    Attributes:
+        operations: (kind, version) → `Operation`, all that the run may need.
+        computes: Name → `Compute`.
+        jobs: How many of its nodes may be queued or running; 0 only settles requests.
+        release_at_rest: Whether to hand it back when it rests.
+
+    """
+
+    run_id: str
+    operations: Mapping[tuple[str, int], Any]
+    computes: Mapping[str, Any]
+    jobs: int
+    release_at_rest: bool
+    subscriber: "Subscriber"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunClaimed:
+    """The run is this host's."""
+
+    claimed: Claimed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRefused:
+    """The run is not to be had."""
+
+    run_id: str
+    error: HostlerError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLost:
+    """The run could not be claimed, or its scheduler could not go on; it stands in the store as last committed."""
+
+    run_id: str
+    error: HostlerError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Died:
+    """An actor broke.
+
+    Attributes:
+        name: Its name in its parent's list.
+        urn: Which incarnation.
+        error: What broke it.
+
+    """
+
+    name: str
+    urn: str
+    error: BaseException
+
+
+# --- to the timer, the machine's resources, authority -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartTimer:
+    """Send `Due` to *reply_to* after so many seconds."""
+
+    owner: str
+    timer: TimerName
+    seconds: float
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopTimer:
+    """Forget a timer."""
+
+    owner: str
+    timer: TimerName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopTimers:
+    """Forget all timers of an owner."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantLease:
+    """Ask the machine for claims; a `MachineAnswer` goes to *reply_to*."""
+
+    run_id: str
+    ask: AskMachine
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseUnwanted:
+    """Withdraw an ask; an answer that has crossed this message is given back."""
+
+    run_id: str
+    node: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSpoke:
+    """To itself: the coordinator's thread has an answer to an ask."""
+
+    key: tuple[str, str, int]
+    result: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantRuling:
+    """Judge a request; `Judged` goes to *reply_to*."""
+
+    judge: Judge
+    reply_to: Address
+
+
+Report = NodeChanged | RunChanged | Progress | RunLeft | RunLost
+Subscriber = Callable[[Report], None]
+"""Called on an actor's thread: must be quick and must not raise."""

@@ -1,0 +1,169 @@
+"""The only writer of the store in this process; what has gathered is committed together.
+
+The first pending commit makes it tell itself to flush; all that has arrived by then is one group. This thread exists
+to wait for the disk, the one place where an actor blocks.
+"""
+
+import os
+import select
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from actors.messages import (
+    Address,
+    ClaimRefused,
+    ClaimRun,
+    Commit,
+    CommitRefused,
+    Committed,
+    CreateRefused,
+    CreateRun,
+    Flush,
+    FollowRequests,
+    ForgetRequests,
+    LookForRequests,
+    RequestsArrived,
+    RequestsFound,
+    RunClaimed,
+    RunCreated,
+    Woken,
+)
+from actors.shell import Shell, tell
+from hostres.errors import Code, HostlerError
+from store.hosts import HostIdentity
+from store.run_store import RunStore as Store
+
+
+class RunStore(Shell):
+    """Owns the writing connection and listens to the host's wake-up FIFO."""
+
+    def __init__(
+        self,
+        *,
+        open_store: Callable[[], Store],
+        identity: HostIdentity,
+        name: str = "run-store",
+        parent: Address | None = None,
+    ) -> None:
+        super().__init__(name=name, parent=parent)
+        self._open_store = open_store
+        self._identity = identity
+        self._pending: list[Commit] = []
+        self._followers: dict[str, Address] = {}
+        self._stop_listening: int | None = None
+
+    def setup(self) -> None:
+        """Open the store, and a thread that waits for the byte of another process."""
+        self._store = self._open_store()
+        reading, self._stop_listening = os.pipe()
+        listener = _Listener(self._identity.fd, reading, self.actor_ref)
+        threading.Thread(target=listener.listen, name="wake-up", daemon=True).start()
+
+    def teardown(self) -> None:
+        """Commit what was handed in, then close."""
+        if self._stop_listening is not None:
+            os.close(self._stop_listening)
+        store = getattr(self, "_store", None)
+        if store is not None:
+            if not self._broken:
+                self._flush()
+            store.close()
+
+    def handle(self, message: Any) -> None:
+        """Take one message."""
+        match message:
+            case Commit():
+                if not self._pending:
+                    self.actor_ref.tell(Flush())
+                self._pending.append(message)
+            case Flush():
+                self._flush()
+            case ClaimRun():
+                self._flush()
+                self._claim(message)
+            case CreateRun():
+                self._create(message)
+            case LookForRequests():
+                found = bool(self._store.requests([message.run_id]))
+                tell(message.reply_to, RequestsFound(run_id=message.run_id, found=found))
+            case FollowRequests():
+                self._followers[message.run_id] = message.reply_to
+                self._tell_requests([message.run_id])
+            case ForgetRequests():
+                if self._followers.get(message.run_id) == message.reply_to:
+                    del self._followers[message.run_id]
+            case Woken():
+                self._tell_requests(list(self._followers))
+            case _:
+                super().handle(message)
+
+    def _flush(self) -> None:
+        group, self._pending = self._pending, []
+        if not group:
+            return
+        refusals: list[HostlerError | None]
+        if self._identity.still_there():
+            refusals = list(self._store.write([commit.transaction for commit in group]))
+        else:
+            gone = HostlerError(
+                Code.OWNERSHIP_LOST,
+                f"the file of this host ({self._identity.host_id}) is gone from the state folder",
+                "start again; its runs can be resumed",
+            )
+            refusals = [gone] * len(group)
+        for commit, refusal in zip(group, refusals, strict=True):
+            if refusal is None:
+                tell(commit.reply_to, Committed(number=commit.number))
+            else:
+                tell(commit.reply_to, CommitRefused(number=commit.number, error=refusal))
+
+    def _create(self, message: CreateRun) -> None:
+        try:
+            self._store.create(message.record, message.plan, bundle=message.bundle)
+        except HostlerError as error:
+            tell(message.reply_to, CreateRefused(error=error))
+        else:
+            tell(message.reply_to, RunCreated(run_id=message.record.run_id))
+
+    def _claim(self, message: ClaimRun) -> None:
+        try:
+            claimed = self._store.claim(message.run_id, self._identity)
+        except HostlerError as error:
+            tell(message.reply_to, ClaimRefused(run_id=message.run_id, error=error))
+        else:
+            tell(message.reply_to, RunClaimed(claimed=claimed))
+
+    def _tell_requests(self, run_ids: list[str]) -> None:
+        waiting: dict[str, list[Any]] = {}
+        for request in self._store.requests(run_ids) if run_ids else ():
+            waiting.setdefault(request.run_id, []).append(request)
+        for run_id, requests in waiting.items():
+            tell(self._followers[run_id], RequestsArrived(requests=tuple(requests)))
+
+
+class _Listener:
+    """Waits for a byte in the host's FIFO: another process has put something into the store."""
+
+    def __init__(self, fifo: int, stop: int, address: Address) -> None:
+        self._fifo = fifo
+        self._stop = stop
+        self._address = address
+
+    def listen(self) -> None:
+        waiting = select.poll()
+        waiting.register(self._fifo, select.POLLIN)
+        waiting.register(self._stop, select.POLLIN | select.POLLHUP)
+        try:
+            while True:
+                ready = {descriptor for descriptor, _ in waiting.poll()}
+                if self._stop in ready:
+                    return
+                try:
+                    os.read(self._fifo, 4096)
+                except BlockingIOError:
+                    continue
+                if not tell(self._address, Woken()):
+                    return
+        finally:
+            os.close(self._stop)

@@ -1,0 +1,292 @@
+"""The shell around the pure core: one actor a claimed run.
+
+It decides, adopts, hands the writes to the run store, and speaks only when the commit is durable.
+"""
+
+import logging
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from actors.context import Assignment, Context
+from actors.control import Control
+from actors.executor import Executor, Port
+from actors.messages import (
+    Abort,
+    Action,
+    Address,
+    Admitted,
+    Adopt,
+    AnswerPublication,
+    AskMachine,
+    Begin,
+    CancelTimer,
+    Commit,
+    CommitRefused,
+    Committed,
+    Died,
+    Dispatch,
+    EndLeftovers,
+    Failed,
+    FollowRequests,
+    ForgetRequests,
+    GiveBack,
+    Judge,
+    LeaseUnwanted,
+    LeftoversEnded,
+    MachineAnswer,
+    NodeChanged,
+    Progress,
+    Returned,
+    RunChanged,
+    RunLeft,
+    RunLost,
+    SchedulingMessage,
+    SetTimer,
+    StartTimer,
+    StopTimer,
+    StopTimers,
+    WantLease,
+    WantRuling,
+    WithdrawAsk,
+)
+from actors.operations import Compute, Operation
+from actors.scheduling.decide import decide
+from actors.scheduling.state import RunState, load
+from actors.scheduling.stopping import GRACE_S
+from actors.shell import Shell, tell
+from actors.threads import WorkThreads
+from actors.work import Job, empty
+from hostres.lease import Lease
+from hostres.leftovers import Leftover, end_leftovers, find_leftovers
+from store.clock import Clock
+from store.contracts import ComputeExecutor, FailureCode, OperationExecutor
+from store.home import Home
+from store.transactions import Claimed
+
+log = logging.getLogger(__name__)
+
+Attempt = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What every scheduler of a host shares."""
+
+    store: Address
+    machine: Address
+    authorization: Address
+    timer: Address
+    threads: WorkThreads
+    home: Home
+    clock: Clock
+
+
+class Scheduler(Shell):
+    """Owns one claimed run."""
+
+    def __init__(self, *, claimed: Claimed, adopt: Adopt, services: Services, parent: Address) -> None:
+        super().__init__(name=f"scheduler {claimed.record.run_id}", parent=parent)
+        self._claimed: Claimed | None = claimed
+        self._run_id = claimed.record.run_id
+        self._adopt = adopt
+        self._services = services
+        self._commits = 0
+        self._outbox: deque[tuple[int, list[Action]]] = deque()
+        self._leases: dict[Attempt, Lease] = {}
+        self._executors: dict[Attempt, Address] = {}
+
+    def setup(self) -> None:
+        """Load the run and take it up."""
+        claimed = self._claimed
+        if claimed is None:
+            raise AssertionError
+        self._claimed = None  # its values live on in the state alone
+        self._state: RunState = load(claimed, jobs=self._adopt.jobs, release_at_rest=self._adopt.release_at_rest)
+        self._folder = Path(claimed.record.folder)
+        self._services.store.tell(FollowRequests(run_id=self._run_id, reply_to=self.actor_ref))
+        self._decide(Begin(requests=claimed.requests))
+
+    def handle(self, message: Any) -> None:
+        """Take one message."""
+        match message:
+            case Committed(number=number):
+                self._release_outbox(number)
+            case Progress():
+                self._report(message)
+            case MachineAnswer(answer=answer, lease=lease):
+                if isinstance(answer, Admitted):
+                    self._leases[answer.node, answer.attempt] = lease
+                self._decide(answer)
+            case Returned():
+                self._executors.pop((message.node, message.attempt), None)
+                self._decide(message)
+            case Died():
+                self._executor_died(message)
+            case CommitRefused(error=error):
+                self._parent_tell(RunLost(run_id=self._run_id, error=error))
+                self.stop()
+            case _ if isinstance(message, get_args(SchedulingMessage)):
+                self._decide(message)
+            case _:
+                super().handle(message)
+
+    def teardown(self) -> None:
+        """Leave nothing behind: stop what still runs, close what was admitted and never used."""
+        tell(self._services.store, ForgetRequests(run_id=self._run_id, reply_to=self.actor_ref))
+        tell(self._services.timer, StopTimers(owner=self.actor_urn))
+        for (node, attempt), executor in self._executors.items():
+            tell(executor, Abort(node=node, attempt=attempt, reason="drain", grace_s=GRACE_S))
+        for lease in self._leases.values():
+            lease.release()
+
+    def _decide(self, message: SchedulingMessage) -> None:
+        decision = decide(self._state, message, self._services.clock.now())
+        if decision.transaction is not None:
+            self._commits += 1
+            self._outbox.append((self._commits, list(decision.after)))
+            self._services.store.tell(
+                Commit(number=self._commits, transaction=decision.transaction, reply_to=self.actor_ref)
+            )
+        elif self._outbox:  # nothing may overtake what waits for the disk
+            self._outbox[-1][1].extend(decision.after)
+        for action in decision.now:
+            self._perform(action)
+        if decision.transaction is None and not self._outbox:
+            for action in decision.after:
+                self._perform(action)
+
+    def _release_outbox(self, number: int) -> None:
+        while self._outbox and self._outbox[0][0] <= number:
+            for action in self._outbox.popleft()[1]:
+                self._perform(action)
+
+    def _perform(self, action: Action) -> None:
+        services = self._services
+        match action:
+            case NodeChanged() | RunChanged():
+                self._report(action)
+            case Dispatch():
+                self._dispatch(action)
+            case AskMachine():
+                services.machine.tell(WantLease(run_id=self._run_id, ask=action, reply_to=self.actor_ref))
+            case WithdrawAsk():
+                services.machine.tell(LeaseUnwanted(run_id=self._run_id, node=action.node, attempt=action.attempt))
+            case GiveBack():
+                lease = self._leases.pop((action.node, action.attempt), None)
+                if lease is not None:
+                    lease.release()
+            case Abort():
+                executor = self._executors.get((action.node, action.attempt))
+                if executor is not None:
+                    tell(executor, action)
+            case SetTimer():
+                services.timer.tell(
+                    StartTimer(
+                        owner=self.actor_urn, timer=action.timer, seconds=action.seconds, reply_to=self.actor_ref
+                    )
+                )
+            case CancelTimer():
+                services.timer.tell(StopTimer(owner=self.actor_urn, timer=action.timer))
+            case Judge():
+                services.authorization.tell(WantRuling(judge=action, reply_to=self.actor_ref))
+            case AnswerPublication():
+                tell(action.reply_to, action.answer)
+            case EndLeftovers():
+                self._end_leftovers(action.nodes)
+            case RunLeft():
+                self._parent_tell(action)
+
+    def _dispatch(self, action: Dispatch) -> None:
+        key = action.node, action.attempt
+        lease = self._leases.pop(key, None)
+        control = Control()
+        port = Port(
+            node=action.node,
+            attempt=action.attempt,
+            scheduler=self.actor_ref,
+            control=control,
+            logs=lambda node, attempt, stream: self._services.home.log_path(self._run_id, node, attempt, stream),
+        )
+
+        def open_context() -> Context:
+            workspace = self._services.home.workspace(self._run_id, action.node, action.plan_sha256)
+            empty(workspace)
+            assignment = Assignment(
+                run_id=self._run_id,
+                node=action.node,
+                attempt=action.attempt,
+                folder=self._folder,
+                workspace=workspace,
+            )
+            return Context(assignment, control=control, host=port, lease=lease)
+
+        self._executors[key] = Executor.start(
+            job=Job(plan=action.plan, code=self._code(action), open_context=open_context),
+            control=control,
+            lease=lease,
+            threads=self._services.threads,
+            scheduler=self.actor_ref,
+            node=action.node,
+            attempt=action.attempt,
+        )
+
+    def _code(self, action: Dispatch) -> Operation | Compute | None:
+        match action.plan.executor:
+            case OperationExecutor(operation=kind, version=version):
+                operation: Operation | None = self._adopt.operations.get((kind, version))
+                return operation
+            case ComputeExecutor(compute=name):
+                compute: Compute | None = self._adopt.computes.get(name)
+                return compute
+            case _:
+                return None
+
+    def _executor_died(self, message: Died) -> None:
+        """Treat a broken executor as a fault of its node: the others go on."""
+        for (node, attempt), executor in list(self._executors.items()):
+            if getattr(executor, "actor_urn", None) == message.urn:
+                del self._executors[node, attempt]
+                outcome = Failed(
+                    code=FailureCode.INTERNAL, message=f"its executor broke: {message.error!r}", todo="report this"
+                )
+                self._decide(Returned(node=node, attempt=attempt, outcome=outcome, release=None))
+
+    def _end_leftovers(self, nodes: tuple[str, ...]) -> None:
+        run_id, address = self._run_id, self.actor_ref
+
+        def work() -> None:
+            tell(address, _ended_leftovers(run_id, nodes))
+
+        self._services.threads.start(work)
+
+    def _report(self, change: NodeChanged | RunChanged | Progress) -> None:
+        try:
+            self._adopt.subscriber(change)
+        except Exception:
+            log.exception("a subscriber of %s failed", self._run_id)
+
+    def _parent_tell(self, message: RunLeft | RunLost) -> None:
+        if self._parent is not None:
+            tell(self._parent, message)
+
+
+def _ended_leftovers(run_id: str, nodes: tuple[str, ...]) -> LeftoversEnded:
+    found = [leftover for leftover in find_leftovers(run_id) if leftover.node in nodes]
+    remaining = end_leftovers(found, grace_s=GRACE_S)
+    return LeftoversEnded(nodes=nodes, ended=_by_node(found), remaining=_named(remaining))
+
+
+def _by_node(leftovers: list[Leftover]) -> Mapping[str, tuple[str, ...]]:
+    named: dict[str, tuple[str, ...]] = {}
+    for each in leftovers:
+        program = os.path.basename(each.command[0]) if each.command else "?"  # noqa: PTH119 - a word, not a path
+        named[each.node] = (*named.get(each.node, ()), f"{program} (pid {each.pid})")
+    return named
+
+
+def _named(leftovers: list[Leftover]) -> Mapping[str, str]:
+    return {node: ", ".join(names) for node, names in _by_node(leftovers).items()}

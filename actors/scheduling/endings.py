@@ -1,0 +1,68 @@
+"""How nodes end, and what that does to those that depend on them."""
+
+from collections.abc import Iterable
+
+from actors.messages import CancelTimer, Release, TimerName, Value
+from actors.scheduling.state import NodeState
+from actors.scheduling.turn import Turn
+from store.contracts import EventKind, Failure
+from store.lifecycle import RESTING, Status
+
+
+def complete(turn: Turn, node: NodeState, value: Value) -> None:
+    """Complete *node* with *value* and make ready what waited for it alone."""
+    turn.output(node, value)
+    turn.move(
+        node,
+        Status.COMPLETED,
+        data={"output_sha256": value.sha256},
+        output_sha256=value.sha256,
+        failure=None,
+    )
+    for dependent in node.dependents:
+        dependent.waiting -= 1
+        if dependent.waiting == 0 and dependent.status is Status.PENDING:
+            turn.move(dependent, Status.READY)
+            turn.state.push_ready(dependent)
+
+
+def fail(turn: Turn, node: NodeState, status: Status, failure: Failure | None) -> None:
+    """End *node* with *status* and let its pending dependents share its fate.
+
+    Args:
+        turn: The turn.
+        node: The node.
+        status: Failed, incompatible or cancelled; a resting status leaves the dependents as they are.
+        failure: Why, for people.
+
+    """
+    turn.move(node, status, failure=failure)
+    if status in RESTING or status is Status.READY:
+        return
+    share = Status.CANCELLED if status is Status.CANCELLED else Status.SKIPPED
+    for dependent in turn.state.dependents_of(node):
+        if dependent.status is Status.PENDING:
+            turn.move(dependent, share)
+
+
+def leave(turn: Turn, node: NodeState, *kinds: str) -> None:
+    """Make room for another node, and forget the timers of the attempt that has ended."""
+    turn.state.active -= 1
+    forget(turn, node, node.record.attempt, kinds)
+
+
+def forget(turn: Turn, node: NodeState, attempt: int, kinds: Iterable[str]) -> None:
+    """Forget timers of an attempt."""
+    turn.now += [CancelTimer(timer=TimerName(kind=kind, node=node.key, attempt=attempt)) for kind in kinds]
+
+
+def released(turn: Turn, node: NodeState, attempt: int, release: Release | None) -> None:
+    """Log that the machine has its units back."""
+    if release is not None:
+        turn.event(
+            EventKind.LEASE_RELEASED,
+            node,
+            attempt=attempt,
+            ticket=release.ticket,
+            released_boot_ns=release.released_boot_ns,
+        )

@@ -1,0 +1,217 @@
+"""What people and other processes ask of a run, once authority has ruled on it."""
+
+from collections.abc import Iterable
+
+from pydantic import JsonValue
+
+from actors.messages import Judge, Value, WithdrawAsk
+from actors.scheduling.endings import complete, fail, forget
+from actors.scheduling.state import NodeState
+from actors.scheduling.stopping import stop
+from actors.scheduling.taking_up import WAIT
+from actors.scheduling.turn import Turn
+from store.approvals import Accepted, Refused, judge
+from store.contracts import ComputeExecutor, EventKind, Failure, FailureCode, Grant, GrantAction, Request, RequestKind
+from store.lifecycle import RESTING, Status
+from store.values import Domain, canonical, digest_bytes
+
+WAITS = RESTING - {Status.AMBIGUOUS} | {Status.PENDING, Status.READY, Status.PREPARING, Status.CORRECTIVE}
+"""What a cancel ends at once; whether an ambiguous effect happened is for a settlement to say."""
+
+UNDONE = frozenset({Status.FAILED, Status.SKIPPED, Status.CANCELLED, Status.INCOMPATIBLE})
+
+
+def judge_requests(turn: Turn, requests: Iterable[Request]) -> None:
+    """Ask authority about each request that was not seen before."""
+    state = turn.state
+    for request in requests:
+        if request.request_id in state.seen_requests:
+            continue
+        state.seen_requests.add(request.request_id)
+        state.judging.add(request.request_id)
+        node = state.nodes.get(request.node) if request.node else None
+        turn.now.append(
+            Judge(
+                request=request,
+                status=node.status if node else None,
+                plan_sha256=node.record.plan_sha256 if node else None,
+            )
+        )
+
+
+def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
+    """Consume *request* together with all that follows from it.
+
+    A node may have moved on while authority ruled; what no longer fits is refused.
+    """
+    state = turn.state
+    state.judging.discard(request.request_id)
+    turn.consume([request.request_id])
+    node = state.nodes.get(request.node) if request.node else None
+    if isinstance(ruling, Accepted):
+        ruling = judge(
+            request,
+            status=node.status if node else None,
+            plan_sha256=node.record.plan_sha256 if node else None,
+            rules=state.rules,
+        )
+    if isinstance(ruling, Refused):
+        turn.event(
+            EventKind.REQUEST_REFUSED,
+            node,
+            principal=request.principal,
+            request_id=request.request_id,
+            request=request.kind.value,
+            code=ruling.code.value,
+            message=ruling.what,
+        )
+        return
+    turn.event(
+        EventKind.REQUEST,
+        node,
+        principal=request.principal,
+        request_id=request.request_id,
+        request=request.kind.value,
+        reason=request.reason,
+    )
+    if node is None:
+        cancel_run(turn)
+        return
+    match request.kind:
+        case RequestKind.APPROVE:
+            _approve(turn, node, request, ruling)
+        case RequestKind.DENY:
+            _deny(turn, node, request, ruling)
+        case RequestKind.CANCEL:
+            _cancel_node(turn, node)
+        case RequestKind.RETRY:
+            _grant(turn, node, request, ruling, GrantAction.RETRY)
+            _reopen(turn, node)
+        case RequestKind.REPLAY:
+            _grant(turn, node, request, ruling, GrantAction.REPLAY)
+            _ready(turn, node)
+        case RequestKind.SETTLE:
+            _grant(turn, node, request, ruling, GrantAction.SETTLE)
+            _settle(turn, node, request)
+
+
+def cancel_run(turn: Turn) -> None:
+    """Cancel what waits, take back what queues, stop what runs and may be stopped."""
+    for node in turn.state.nodes.values():
+        _cancel(turn, node)
+
+
+def _cancel_node(turn: Turn, node: NodeState) -> None:
+    for each in (node, *turn.state.dependents_of(node)):
+        _cancel(turn, each)
+
+
+def _cancel(turn: Turn, node: NodeState) -> None:
+    state = turn.state
+    if node.status in WAITS:
+        turn.move(node, Status.CANCELLED)
+    elif node.status is Status.QUEUED:
+        attempt = node.record.attempt + 1
+        state.active -= 1
+        forget(turn, node, attempt, [WAIT])
+        turn.now.append(WithdrawAsk(node=node.key, attempt=attempt))
+        turn.move(node, Status.CANCELLED)
+    elif node.status is Status.RUNNING:
+        turn.change(node, cancelling=True)
+        if node.planned.policy.cancellable and not node.recovering:
+            stop(turn, node, "cancel")
+
+
+def _grant(
+    turn: Turn, node: NodeState, request: Request, ruling: Accepted, action: GrantAction, *, allowed: bool = True
+) -> None:
+    plan_sha256 = node.record.plan_sha256
+    if plan_sha256 is None:  # every status that a grant moves comes after planning
+        raise AssertionError(node.key)
+    replay, executor = action is GrantAction.REPLAY, node.planned.executor
+    turn.grant(
+        Grant(
+            grant_id=f"grant:{request.request_id}",
+            run_id=turn.state.run_id,
+            node=node.key,
+            action=action,
+            plan_sha256=plan_sha256,
+            attempt=node.record.attempt + 1 if replay else node.record.attempt or None,
+            bundle_sha256=turn.state.plan.bundle_sha256 if replay else None,
+            compute=executor.compute if replay and isinstance(executor, ComputeExecutor) else None,
+            allowed=allowed,
+            principal=request.principal,
+            rule=ruling.rule,
+            request_id=request.request_id,
+            reason=request.reason,
+            at=turn.stamp.at,
+        )
+    )
+    turn.event(
+        EventKind.GRANT,
+        node,
+        principal=request.principal,
+        action=action.value,
+        allowed=allowed,
+        plan_sha256=plan_sha256,
+        rule=ruling.rule,
+    )
+    if allowed and action in {GrantAction.EFFECT, GrantAction.GATE}:
+        turn.state.granted.add((node.key, plan_sha256))
+
+
+def _approve(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> None:
+    if not node.is_gate:
+        _grant(turn, node, request, ruling, GrantAction.EFFECT)
+        _ready(turn, node)
+        return
+    _grant(turn, node, request, ruling, GrantAction.GATE)
+    complete(turn, node, as_value({"approved_by": request.principal, "reason": request.reason}))
+
+
+def _deny(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> None:
+    action = GrantAction.GATE if node.is_gate else GrantAction.EFFECT
+    _grant(turn, node, request, ruling, action, allowed=False)
+    reason = f": {request.reason}" if request.reason else ""
+    failure = Failure(
+        code=FailureCode.AUTHORIZATION_REQUIRED,
+        message=f"denied by {request.principal}{reason}",
+        todo="change what it does, then start a new run",
+    )
+    fail(turn, node, Status.FAILED, failure)
+
+
+def _ready(turn: Turn, node: NodeState) -> None:
+    turn.move(node, Status.READY, failure=None, finished_at=None, cancelling=False)
+    turn.state.push_ready(node)
+
+
+def _reopen(turn: Turn, node: NodeState) -> None:
+    """Make *node* ready again, and pending what was skipped for its sake and for nothing else."""
+    _ready(turn, node)
+    nodes = turn.state.nodes
+    for dependent in turn.state.dependents_of(node):
+        others = (nodes[key].status for key in dependent.planned.dependencies)
+        if dependent.status is Status.SKIPPED and not any(status in UNDONE for status in others):
+            turn.move(dependent, Status.PENDING, finished_at=None)
+
+
+def _settle(turn: Turn, node: NodeState, request: Request) -> None:
+    match request.data.get("outcome"):
+        case "completed":
+            complete(turn, node, as_value(request.data.get("value")))
+        case "retry":
+            _ready(turn, node)
+        case _:
+            failure = Failure(
+                code=FailureCode.AMBIGUOUS,
+                message=f"settled as failed by {request.principal}",
+                todo="retry it when it is safe to",
+            )
+            fail(turn, node, Status.FAILED, failure)
+
+
+def as_value(value: JsonValue) -> Value:
+    """Return *value* as the outcome of a node."""
+    data = canonical(value)
+    return Value(value=value, data=data, sha256=digest_bytes(Domain.OUTPUT, data))

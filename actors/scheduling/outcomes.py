@@ -1,0 +1,111 @@
+"""What an outcome makes of a running node; lifecycle.md's table as a function, first match wins."""
+
+from typing import Final
+
+from actors.messages import Aborted, Failed
+from store.contracts import Failure, FailureCode, Resume
+from store.lifecycle import Status
+
+RECOVERABLE: Final = frozenset({Resume.VERIFIED_RECEIPT, Resume.RECOVERABLE_TRANSACTION})
+REPEATABLE: Final = RECOVERABLE | {Resume.DETERMINISTIC}
+"""Classes whose interrupted attempt may simply be made again while its gate has not been passed."""
+UNKNOWABLE: Final = frozenset({Resume.AMBIGUOUS_AFTER_DISPATCH, Resume.NON_RESUMABLE_LIVE})
+CERTAIN_OF_CODE: Final = frozenset(
+    {
+        FailureCode.INVALID_DATA,
+        FailureCode.UNSUPPORTED_PLAN,
+        FailureCode.INCOMPATIBLE,
+    }
+)
+"""Failures of trusted code that say that nothing was done."""
+
+
+def settled(
+    outcome: Failed | Aborted, *, resume: Resume, trusted: bool, gate_passed: bool
+) -> tuple[Status, Failure | None]:
+    """Say which status an attempt that gave no value leaves its node in, and why.
+
+    Args:
+        outcome: How it ended.
+        resume: The node's resume class.
+        trusted: Whether it runs the workflow's own code.
+        gate_passed: Whether the attempt was let through to an outside write.
+
+    Returns:
+        The status, and the failure to show with it; none for a node that is simply cancelled or ready again.
+
+    """
+    failure = _failure(outcome)
+    if isinstance(outcome, Failed) and not outcome.dispatched:
+        return Status.FAILED, failure
+    if isinstance(outcome, Aborted) and outcome.left:
+        return Status.BLOCKED, failure
+    if trusted:
+        certain = isinstance(outcome, Failed) and outcome.code in CERTAIN_OF_CODE
+        return (Status.FAILED if certain else Status.AMBIGUOUS_CODE), failure
+    if gate_passed and resume in RECOVERABLE:
+        return unreconciled(resume)
+    if isinstance(outcome, Aborted):
+        if outcome.reason == "cancel":
+            return Status.CANCELLED, None
+        if outcome.reason == "drain" and resume in REPEATABLE:
+            return Status.READY, None
+    if resume in UNKNOWABLE:
+        return Status.AMBIGUOUS, failure
+    return Status.FAILED, failure
+
+
+def interrupted(*, resume: Resume, trusted: bool, cancelling: bool) -> tuple[Status, Failure | None]:
+    """Say what becomes of an attempt whose host died, once nothing of it runs any more.
+
+    Args:
+        resume: The node's resume class.
+        trusted: Whether it ran the workflow's own code.
+        cancelling: Whether the run is being cancelled.
+
+    """
+    if trusted:
+        return Status.AMBIGUOUS_CODE, _lost("the workflow's code was interrupted; whether it did its work is unknown")
+    if resume is Resume.DETERMINISTIC:
+        return (Status.CANCELLED if cancelling else Status.READY), None
+    return unreconciled(resume)
+
+
+def unreconciled(resume: Resume) -> tuple[Status, Failure]:
+    """Say what becomes of an effect that may have happened and that nothing can check."""
+    if resume in RECOVERABLE:
+        return Status.INCOMPATIBLE, Failure(
+            code=FailureCode.INCOMPATIBLE,
+            message="interrupted after it may have written, and its operation cannot check what it did",
+            todo="look at its outputs, then start a new run",
+        )
+    return Status.AMBIGUOUS, _lost("interrupted after it was sent; whether it happened is unknown")
+
+
+def _lost(message: str) -> Failure:
+    return Failure(code=FailureCode.AMBIGUOUS, message=message, todo="look whether it happened, then say so")
+
+
+def _failure(outcome: Failed | Aborted) -> Failure:
+    match outcome:
+        case Failed():
+            return Failure(
+                code=outcome.code,
+                message=outcome.message[:4000],
+                todo=outcome.todo[:1000],
+                retryable=outcome.retryable,
+            )
+        case Aborted(left=left) if left:
+            return Failure(
+                code=FailureCode.CONFLICT,
+                message=f"could not be ended: {', '.join(left)}"[:4000],
+                todo="end these processes, then retry the node",
+            )
+        case Aborted(reason="timeout"):
+            return Failure(
+                code=FailureCode.TIMEOUT,
+                message="ran out of its time and was stopped",
+                todo="raise its max_seconds, or give it less to do",
+            )
+        case Aborted(reason=reason):
+            return Failure(code=FailureCode.CANCELLED, message=f"stopped by {reason}")

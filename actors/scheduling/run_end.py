@@ -1,0 +1,60 @@
+"""Where a run stands after a turn, and whether this host is done with it."""
+
+from pydantic import JsonValue
+
+from actors.messages import RunLeft
+from actors.scheduling.state import RunState
+from actors.scheduling.turn import Turn
+from hostres.errors import HostlerError
+from store.contracts import EventKind, Summary
+from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus, counts, run_status
+from store.references import resolve
+
+
+def conclude(turn: Turn) -> None:
+    """Derive the run's status; if it ended, rests or is drained, hand it back in the same transaction."""
+    state = turn.state
+    status = run_status(state.tally, started=state.started)
+    if status is not state.status:
+        _change(turn, status)
+    idle = state.active == 0 and not state.judging
+    over = status in RUN_FINAL or (status in RUN_RESTING and state.release_at_rest) or state.draining or state.jobs == 0
+    if idle and over:
+        _leave(turn, status)
+
+
+def _change(turn: Turn, status: RunStatus) -> None:
+    state = turn.state
+    totals = dict(counts(state.tally))
+    if state.status in RUN_FINAL:
+        turn.event(EventKind.RUN_REOPENED, status=status.value)
+    if status in RUN_FINAL:
+        summary = Summary(status=status, counts=totals, outputs=_outputs(state, status))
+        turn.event(EventKind.RUN_FINALIZED, status=status.value, counts=dict(totals))
+        turn.set_status(status, summary)
+    else:
+        turn.event(EventKind.RUN_STATUS, status=status.value, counts=dict(totals))
+        turn.set_status(status, None)
+
+
+def _outputs(state: RunState, status: RunStatus) -> JsonValue:
+    if status is not RunStatus.COMPLETED:
+        return None
+    try:
+        return resolve(state.plan.outputs, state.outputs)
+    except HostlerError as error:  # every node is done; a path that leads nowhere must not undo that
+        return {"error": error.what}
+
+
+def _leave(turn: Turn, status: RunStatus) -> None:
+    state = turn.state
+    turn.release()
+    turn.after.append(
+        RunLeft(
+            run_id=state.run_id,
+            status=status,
+            counts=counts(state.tally),
+            outputs=_outputs(state, status),
+            drained=status not in RUN_FINAL | RUN_RESTING,
+        )
+    )

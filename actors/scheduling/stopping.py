@@ -1,0 +1,35 @@
+"""An attempt is asked to stop, and what happens if it does not."""
+
+from typing import Final
+
+from actors.messages import Abort, SetTimer, TimerName
+from actors.scheduling.state import NodeState
+from actors.scheduling.turn import Turn
+
+OVERDUE: Final = "overdue"
+GRACE_S: Final = 5.0
+"""Between TERM and KILL of a process tree."""
+OVERDUE_AFTER_S: Final = GRACE_S + 5.0
+"""After this a callback that still runs is given up on."""
+
+
+def stop(turn: Turn, node: NodeState, reason: str) -> None:
+    """Ask the attempt of a running node to stop.
+
+    Args:
+        turn: The turn.
+        node: A running node.
+        reason: cancel, timeout or drain; a drain after a cancel changes nothing, a timeout after anything neither.
+
+    """
+    first = node.stopping is None
+    if not first and not (reason == "drain" and node.stopping == "cancel"):
+        return
+    attempt = node.record.attempt
+    node.stopping = node.stopping or reason
+    if first:
+        turn.after.append(Abort(node=node.key, attempt=attempt, reason=reason, grace_s=GRACE_S))
+    if reason != "cancel":  # who cancels is told the truth: nothing is cancelled while it still runs
+        turn.now.append(
+            SetTimer(timer=TimerName(kind=OVERDUE, node=node.key, attempt=attempt), seconds=OVERDUE_AFTER_S)
+        )

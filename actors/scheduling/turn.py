@@ -1,0 +1,190 @@
+"""One turn of the core: what a message changes, gathered into one transaction and the actions around it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from actors.messages import Action, NodeChanged, RunChanged, Value
+from actors.scheduling.state import NodeState, RunState
+from store.clock import Stamp
+from store.contracts import EventKind, Failure, Grant, Summary
+from store.lifecycle import FINAL, RESTING, RunStatus, Status, check_path
+from store.transactions import FrozenPlan, NewEvent, Output, Transaction
+
+OF_RUN: Final = frozenset({EventKind.RUN_STATUS, EventKind.RUN_FINALIZED, EventKind.RUN_REOPENED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What follows from one message.
+
+    Attributes:
+        transaction: What the store must make durable; None when nothing changed.
+        now: What may be done at once, since nobody could notice it.
+        after: What may be done only when the transaction is durable.
+
+    """
+
+    transaction: Transaction | None
+    now: tuple[Action, ...]
+    after: tuple[Action, ...]
+
+
+@dataclass(slots=True)
+class _Trail:
+    """Where a node stood when the turn began, and the statuses it took since."""
+
+    before: Status
+    path: list[Status] = field(default_factory=list)
+    data: dict[str, JsonValue] = field(default_factory=dict)
+    principal: str | None = None
+
+
+class Turn:
+    """The changes of one message, made to the state at once and to the store in one transaction."""
+
+    def __init__(self, state: RunState, stamp: Stamp) -> None:
+        self.state = state
+        self.stamp = stamp
+        self.now: list[Action] = []
+        self.after: list[Action] = []
+        self._trails: dict[str, _Trail] = {}
+        self._events: list[NewEvent] = []
+        self._of_run: list[NewEvent] = []
+        self._plans: list[FrozenPlan] = []
+        self._outputs: list[Output] = []
+        self._grants: list[Grant] = []
+        self._consumed: list[str] = []
+        self._status: RunStatus | None = None
+        self._summary: Summary | None = None
+        self._started = False
+        self._release = False
+
+    def move(
+        self,
+        node: NodeState,
+        *path: Status,
+        data: Mapping[str, JsonValue] | None = None,
+        principal: str | None = None,
+        **changes: Any,
+    ) -> None:
+        """Take *node* along *path*, each step legal, and change its record.
+
+        Args:
+            node: The node.
+            *path: Statuses in turn.
+            data: Added to the event that tells of it.
+            principal: Who wanted it.
+            **changes: Fields of the record.
+
+        """
+        before = node.status
+        after = check_path(node.key, before, path)
+        if after in FINAL:
+            changes.setdefault("finished_at", self.stamp.at)
+        node.record = node.record.model_copy(update={"status": after, **changes})
+        self.state.tally[before] -= 1
+        self.state.tally[after] += 1
+        trail = self._trails.setdefault(node.key, _Trail(before))
+        trail.path += path
+        trail.data.update(data or {})
+        trail.principal = principal or trail.principal
+
+    def change(self, node: NodeState, **changes: Any) -> None:
+        """Change the record of *node* without moving it."""
+        node.record = node.record.model_copy(update=changes)
+        self._trails.setdefault(node.key, _Trail(node.status))
+
+    def event(
+        self,
+        kind: EventKind,
+        node: NodeState | None = None,
+        *,
+        attempt: int | None = None,
+        principal: str | None = None,
+        **data: JsonValue,
+    ) -> None:
+        """Log an event with this transaction; what is said of the run comes after what is said of its nodes."""
+        (self._of_run if kind in OF_RUN else self._events).append(
+            NewEvent(kind=kind, node=node.key if node else None, attempt=attempt, principal=principal, data=data)
+        )
+
+    def freeze(self, plan: FrozenPlan) -> None:
+        """Store the exact plan of a node."""
+        self._plans.append(plan)
+
+    def output(self, node: NodeState, value: Value) -> None:
+        """Store what a node gave."""
+        self._outputs.append(Output(node=node.key, value=value.value, sha256=value.sha256, data=value.data))
+        self.state.outputs[node.key] = value.value
+
+    def grant(self, grant: Grant) -> None:
+        """Store a person's answer."""
+        self._grants.append(grant)
+
+    def consume(self, request_ids: Iterable[str]) -> None:
+        """Mark requests as taken up, in the same transaction as what follows from them."""
+        self._consumed += request_ids
+
+    def start(self) -> None:
+        """Mark the run as taken up for the first time."""
+        self.state.started = self._started = True
+
+    def set_status(self, status: RunStatus, summary: Summary | None) -> None:
+        """Store the derived status of the run, with its summary if it is final."""
+        self.state.status = self._status = status
+        self._summary = summary
+        self.after.append(RunChanged(run_id=self.state.run_id, status=status))
+
+    def release(self) -> None:
+        """Give the claim back with this transaction."""
+        self._release = True
+        self.state.left = True
+
+    def decision(self) -> Decision:
+        """Close the turn."""
+        changed = [self.state.nodes[key] for key in self._trails]
+        of_nodes = (_told(self.state.nodes[key], trail) for key, trail in self._trails.items())
+        events = [*self._events, *(event for event in of_nodes if event is not None), *self._of_run]
+        writes = bool(changed or events or self._grants or self._consumed or self._release or self._started)
+        views = [NodeChanged(run_id=self.state.run_id, record=node.record) for node in changed]
+        return Decision(
+            transaction=Transaction(
+                fence=self.state.fence,
+                stamp=self.stamp,
+                status=self._status,
+                started=self._started,
+                summary=self._summary,
+                nodes=tuple(node.record for node in changed),
+                plans=tuple(self._plans),
+                outputs=tuple(self._outputs),
+                events=tuple(events),
+                grants=tuple(self._grants),
+                consumed=tuple(self._consumed),
+                release=self._release,
+            )
+            if writes
+            else None,
+            now=tuple(self.now),
+            after=(*views, *self.after),
+        )
+
+
+def _told(node: NodeState, trail: _Trail) -> NewEvent | None:
+    """Return the event that tells where the turn left *node*; one a node, however many moves it made."""
+    if not trail.path:
+        return None
+    record = node.record
+    data: dict[str, JsonValue] = {"status": record.status.value, "from": trail.before.value, **trail.data}
+    if len(trail.path) > 1:
+        data["via"] = [status.value for status in trail.path[:-1]]
+    if record.status in FINAL | RESTING and record.failure is not None:
+        data["failure"] = _failure(record.failure)
+    kind = EventKind.NODE_RUNNING if record.status is Status.RUNNING else EventKind.NODE_STATUS
+    return NewEvent(kind=kind, node=node.key, attempt=record.attempt or None, principal=trail.principal, data=data)
+
+
+def _failure(failure: Failure) -> dict[str, JsonValue]:
+    return {"code": failure.code.value, "message": failure.message, "todo": failure.todo}

@@ -1,0 +1,86 @@
+"""The base of every actor: what it does when it breaks is the same for all.
+
+pykka ends an actor whose `tell` handler raises before `on_failure` runs, keeps one alive whose `ask` handler raised,
+and stops every actor of the process at a `SystemExit` (style.md's table). Here any exception means: report `Died` to
+the parent once, take no further message, stop.
+"""
+
+import logging
+from typing import Any, ClassVar
+
+import pykka
+
+from actors.messages import Address, Died
+
+log = logging.getLogger(__name__)
+
+
+class CrashedError(Exception):
+    """An actor of ours broke; carries what broke it."""
+
+
+def tell(address: Address, message: Any) -> bool:
+    """Tell *address*, unless it has gone; an asker that has gone wants no answer.
+
+    Returns:
+        Whether it was there.
+
+    """
+    try:
+        address.tell(message)
+    except pykka.ActorDeadError:
+        return False
+    return True
+
+
+class Shell(pykka.ThreadingActor):
+    """An actor with a parent to report to.
+
+    Attributes:
+        name: Its name in its parent's list.
+
+    """
+
+    use_daemon_thread: ClassVar[bool] = True
+
+    def __init__(self, *, name: str, parent: Address | None) -> None:
+        super().__init__()
+        self.name = name
+        self._parent = parent
+        self._broken = False
+
+    def setup(self) -> None:
+        """Open what the actor needs; runs on its own thread."""
+
+    def handle(self, message: Any) -> None:
+        """Take one message."""
+        raise TypeError(f"{self.name} takes no {type(message).__name__}")
+
+    def teardown(self) -> None:
+        """Close what `setup` opened; runs also after a failure."""
+
+    def on_start(self) -> None:
+        """Set up, and report if that fails."""
+        self._guard(self.setup)
+
+    def on_receive(self, message: Any) -> None:
+        """Handle one message, and report if that fails."""
+        if not self._broken:
+            self._guard(self.handle, message)
+
+    def on_stop(self) -> None:
+        """Tear down; a fault there is logged, nothing can be done about it any more."""
+        try:
+            self.teardown()
+        except Exception:
+            log.exception("%s could not be torn down", self.name)
+
+    def _guard(self, call: Any, *arguments: Any) -> None:
+        try:
+            call(*arguments)
+        except BaseException as error:
+            self._broken = True
+            log.debug("%s broke", self.name, exc_info=error)
+            if self._parent is not None:
+                tell(self._parent, Died(name=self.name, urn=self.actor_urn, error=error))
+            self.stop()

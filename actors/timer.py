@@ -1,0 +1,71 @@
+"""The only actor that knows the time: it sends `Due`. Durations are monotonic; nothing here reads a wall clock."""
+
+import heapq
+import threading
+import time
+from typing import Any
+
+from actors.messages import Address, Due, StartTimer, StopTimer, StopTimers, TimerName
+from actors.shell import Shell, tell
+
+Key = tuple[str, TimerName]
+
+
+class Timer(Shell):
+    """Keeps timers by owner and name; setting one again replaces it."""
+
+    def __init__(self, *, name: str = "timer", parent: Address | None = None) -> None:
+        super().__init__(name=name, parent=parent)
+        self._changed = threading.Condition()
+        self._heap: list[tuple[float, int, Key]] = []
+        self._set: dict[Key, tuple[int, Address]] = {}
+        self._count = 0
+        self._closed = False
+
+    def setup(self) -> None:
+        """Start the thread that waits."""
+        threading.Thread(target=self._wait, name="timer-wait", daemon=True).start()
+
+    def teardown(self) -> None:
+        """Let that thread go."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def handle(self, message: Any) -> None:
+        """Set or forget timers."""
+        with self._changed:
+            match message:
+                case StartTimer():
+                    self._count += 1
+                    key = message.owner, message.timer
+                    self._set[key] = self._count, message.reply_to
+                    heapq.heappush(self._heap, (time.monotonic() + message.seconds, self._count, key))
+                    self._changed.notify()
+                case StopTimer():
+                    self._set.pop((message.owner, message.timer), None)
+                case StopTimers():
+                    for key in [key for key in self._set if key[0] == message.owner]:
+                        del self._set[key]
+                case _:
+                    super().handle(message)
+
+    def _wait(self) -> None:
+        with self._changed:
+            while not self._closed:
+                self._drop_forgotten()
+                if not self._heap:
+                    self._changed.wait()
+                    continue
+                due, _, key = self._heap[0]
+                left = due - time.monotonic()
+                if left > 0:
+                    self._changed.wait(left)
+                    continue
+                heapq.heappop(self._heap)
+                _, reply_to = self._set.pop(key)
+                tell(reply_to, Due(timer=key[1]))
+
+    def _drop_forgotten(self) -> None:
+        while self._heap and self._set.get(self._heap[0][2], (0,))[0] != self._heap[0][1]:
+            heapq.heappop(self._heap)

@@ -1,0 +1,202 @@
+"""The work of one attempt, on a helper thread: from the exact plan to an outcome. Nothing it does escapes it."""
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import orjson
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from actors.context import Context, OperationFailed
+from actors.control import Control, OperationAborted
+from actors.messages import Aborted, Failed, Outcome, Value
+from actors.operations import Compute, Operation
+from hostres.errors import Code, HostlerError
+from store.contracts import CommandExecutor, ComputeExecutor, FailureCode, NodePlan, OperationExecutor
+from store.values import Domain, canonical, digest_bytes
+
+HASH_BYTES: Final = 1 << 20
+
+CODES: Final = {
+    Code.INVALID_CLAIMS: FailureCode.INVALID_DATA,
+    Code.INVALID_DATA: FailureCode.INVALID_DATA,
+    Code.NOT_FOUND: FailureCode.UNAVAILABLE,
+    Code.UNAVAILABLE: FailureCode.UNAVAILABLE,
+    Code.UNSAFE_STATE: FailureCode.UNAVAILABLE,
+    Code.CONFLICT: FailureCode.CONFLICT,
+    Code.OWNERSHIP_LOST: FailureCode.CONFLICT,
+    Code.WAIT_TIMEOUT: FailureCode.TIMEOUT,
+}
+"""Failure codes of refusals that the host's own parts raise inside an operation; any other is internal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a dispatched attempt needs.
+
+    Attributes:
+        code: The operation or compute of the plan; None for a command.
+        open_context: Makes the attempt's workspace and context; called on the helper thread.
+
+    """
+
+    plan: NodePlan
+    code: Operation | Compute | None
+    open_context: Callable[[], Context]
+
+
+def perform(job: Job, control: Control) -> Outcome:
+    """Do the work of *job*.
+
+    Args:
+        job: The attempt.
+        control: Says whether it was asked to stop meanwhile.
+
+    Returns:
+        A value within its limits, or why there is none.
+
+    """
+    try:
+        call = _prepared(job)
+    except (ValidationError, HostlerError, OperationFailed, OSError) as error:
+        return _failed(error, dispatched=False)
+    try:
+        value = call()
+        data = canonical(value)
+    except OperationAborted:
+        return Aborted(reason=control.reason or "cancel", left=tuple(control.left))
+    except BaseException as error:  # noqa: BLE001 - an operation may raise anything, SystemExit too
+        if control.reason is not None:
+            return Aborted(reason=control.reason, left=tuple(control.left))
+        return _failed(error, dispatched=True)
+    limit = job.plan.policy.max_output_bytes
+    if len(data) > limit:
+        return Failed(
+            code=FailureCode.INVALID_DATA,
+            message=f"result too large: {len(data)} bytes, limit {limit}",
+            todo="put it in a file and give its path",
+        )
+    return Value(value=value, data=data, sha256=digest_bytes(Domain.OUTPUT, data))
+
+
+def _prepared(job: Job) -> Callable[[], JsonValue]:
+    """Check everything that can be checked before the node's own code or program is reached."""
+    match job.plan.executor, job.code:
+        case OperationExecutor(), Operation() as operation:
+            given = operation.input_type.model_validate_json(canonical(job.plan.input))
+            context = job.open_context()
+            return lambda: _dumped(operation.function(context, given), operation.output_type)
+        case ComputeExecutor(), Compute() as compute:
+            argument: Any = job.plan.input
+            if compute.input_type is not None:
+                argument = compute.input_type.model_validate_json(canonical(job.plan.input))
+            return lambda: _dumped(compute.function(argument), compute.output_type)
+        case CommandExecutor() as command, _:
+            context = job.open_context()
+            return lambda: _command(context, command, cast("dict[str, Any]", job.plan.input))
+        case executor, _:
+            raise HostlerError(Code.CONFLICT, f"this host has no {executor.kind} for it", "resume it where it is")
+
+
+def _dumped(result: Any, output_type: type[BaseModel] | None) -> JsonValue:
+    if output_type is None:
+        return cast("JsonValue", result)
+    if not isinstance(result, output_type):
+        result = output_type.model_validate(result)
+    return cast("JsonValue", result.model_dump(mode="json"))
+
+
+def _command(context: Context, executor: CommandExecutor, given: dict[str, Any]) -> JsonValue:
+    """Run a command node: {argv, env, stdin, value} in, {exit_code, outputs} out."""
+    argv = [_word(word) for word in given["argv"]]
+    stdin = given.get("stdin")
+    if given.get("value") is not None:
+        (context.workspace / "input.json").write_bytes(orjson.dumps(given["value"]))
+    completed = context.run(
+        argv,
+        env={name: _word(text) for name, text in (given.get("env") or {}).items()},
+        cwd=context.path(executor.cwd) if executor.cwd is not None else None,
+        stdin=stdin.encode() if isinstance(stdin, str) else None,
+    )
+    outputs = {name: _output(context.workspace, name, path) for name, path in executor.outputs.items()}
+    return {"exit_code": completed.code, "outputs": cast("JsonValue", outputs)}
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise OperationFailed(
+            FailureCode.INVALID_DATA,
+            f"an argument is {type(value).__name__}, not text or a number",
+            "refer to a field that holds text",
+        )
+    return str(value)
+
+
+def _output(workspace: Path, name: str, path: str) -> dict[str, JsonValue]:
+    file = (workspace / path).resolve()
+    if not file.is_relative_to(workspace.resolve()):
+        raise OperationFailed(FailureCode.INVALID_DATA, f"output {name} lies outside the workspace: {path}")
+    if not file.is_file():
+        raise OperationFailed(
+            FailureCode.MALFORMED_OUTPUT, f"the command left no file {path} for its output {name}", "look at its log"
+        )
+    sha256 = hashlib.sha256()
+    with file.open("rb") as reading:
+        while chunk := reading.read(HASH_BYTES):
+            sha256.update(chunk)
+    return {"path": str(file), "bytes": file.stat().st_size, "sha256": sha256.hexdigest()}
+
+
+def empty(workspace: Path) -> None:
+    """Remove what an earlier attempt left in its workspace: a half-made file must not look like a result."""
+    for entry in workspace.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _failed(error: BaseException, *, dispatched: bool) -> Failed:
+    match error:
+        case OperationFailed():
+            return Failed(
+                code=error.code,
+                message=error.message,
+                todo=error.todo,
+                retryable=error.retryable,
+                dispatched=dispatched,
+            )
+        case HostlerError():
+            code = CODES.get(error.code, FailureCode.INTERNAL)
+            return Failed(code=code, message=error.what, todo=error.todo, dispatched=dispatched)
+        case ValidationError():
+            return Failed(
+                code=FailureCode.INVALID_DATA,
+                message=_first_fault(error),
+                todo="give it what its model asks for",
+                dispatched=dispatched,
+            )
+        case OSError():
+            return Failed(
+                code=FailureCode.UNAVAILABLE,
+                message=str(error),
+                todo="mend that, then run it again",
+                dispatched=dispatched,
+            )
+        case _:
+            return Failed(
+                code=FailureCode.INTERNAL,
+                message=f"{type(error).__name__}: {error}"[:2000],
+                todo="mend the operation, then run it again",
+                dispatched=dispatched,
+            )
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_input=False)[0]
+    path = ".".join(str(part) for part in fault["loc"])
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{error.title}.{path}: {fault['msg']}{more}" if path else f"{error.title}: {fault['msg']}{more}"

@@ -1,0 +1,246 @@
+"""A run for the pure core, driven message by message, with a model of the store behind it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from actors.messages import (
+    Action,
+    Admitted,
+    AskMachine,
+    Begin,
+    Dispatch,
+    Failed,
+    Judge,
+    Judged,
+    Outcome,
+    RequestsArrived,
+    Returned,
+    RunLeft,
+    SchedulingMessage,
+)
+from actors.scheduling.decide import decide
+from actors.scheduling.operators import as_value
+from actors.scheduling.state import RunState, load
+from store import transitions
+from store.approvals import judge
+from store.clock import Stamp
+from store.contracts import (
+    ComputeExecutor,
+    Effect,
+    FailureCode,
+    GateExecutor,
+    Grant,
+    GraphPlan,
+    NodeRecord,
+    OperationExecutor,
+    PlannedNode,
+    Policy,
+    Request,
+    RequestKind,
+    Resume,
+    RunRecord,
+)
+from store.lifecycle import RunStatus, Status
+from store.transactions import Claimed, Fence, Transaction
+
+RUN_ID = "run_01jzzzzzzzzzzzzzzzzzzzzzzz"
+HUMAN = "human:ann"
+
+
+def planned(
+    key: str, *after: str, policy: Policy | None = None, executor: Any = None, input: Any = None
+) -> PlannedNode:
+    return PlannedNode(
+        key=key,
+        executor=executor or OperationExecutor(operation="test.work", version=1),
+        input={} if input is None else input,
+        dependencies=tuple(sorted(after)),
+        policy=policy or Policy(),
+    )
+
+
+def paid(key: str, *after: str) -> PlannedNode:
+    policy = Policy(effect=Effect.PAID_CLOUD, resume=Resume.AMBIGUOUS_AFTER_DISPATCH)
+    return planned(key, *after, policy=policy)
+
+
+def gate(key: str, *after: str) -> PlannedNode:
+    return planned(key, *after, executor=GateExecutor(gate="merge"))
+
+
+def code(key: str, *after: str) -> PlannedNode:
+    policy = Policy(effect=Effect.TRUSTED_CODE, resume=Resume.EXPLICIT_CODE_REPLAY)
+    return planned(key, *after, policy=policy, executor=ComputeExecutor(compute="f"))
+
+
+def writing(key: str, *after: str, **policy: Any) -> PlannedNode:
+    return planned(key, *after, policy=Policy(effect=Effect.LOCAL_DERIVED_WRITE, **policy))
+
+
+def claiming(key: str, *after: str, **claims: int) -> PlannedNode:
+    return writing(key, *after, claims=claims or {"ffmpeg": 1})
+
+
+class Model:
+    """What a store would hold: only what transactions said."""
+
+    def __init__(self, nodes: Sequence[PlannedNode], outputs: Any = None) -> None:
+        self.plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=tuple(nodes), outputs=outputs)
+        self.records = {
+            node.key: NodeRecord(key=node.key, status=Status.PENDING if node.dependencies else Status.READY)
+            for node in nodes
+        }
+        self.outputs: dict[str, Any] = {}
+        self.grants: list[Grant] = []
+        self.waiting: dict[str, Request] = {}
+        self.status = RunStatus.PLANNED
+        self.started = False
+        self.generation = 0
+        self.requests = 0
+        self.transactions: list[Transaction] = []
+
+    def claim(self) -> Claimed:
+        self.generation += 1
+        return Claimed(
+            fence=Fence(run_id=RUN_ID, host_id="host_a", generation=self.generation, token="t"),
+            record=RunRecord(
+                run_id=RUN_ID,
+                workflow="w",
+                workflow_version=1,
+                plan_sha256="0" * 64,
+                folder="/work",
+                created_at="2026-01-01T00:00:00.000Z",
+                principal=HUMAN,
+            ),
+            plan=self.plan,
+            status=self.status,
+            started=self.started,
+            nodes=tuple(self.records[node.key] for node in self.plan.nodes),
+            outputs=dict(self.outputs),
+            grants=tuple(self.grants),
+            requests=tuple(self.waiting.values()),
+            cancelled=False,
+        )
+
+    def apply(self, transaction: Transaction) -> None:
+        assert transaction.fence.generation == self.generation
+        self.transactions.append(transaction)
+        for record in transaction.nodes:
+            self.check(self.records[record.key], record, transaction.grants)
+            self.records[record.key] = record
+        for output in transaction.outputs:
+            self.outputs[output.node] = output.value
+        self.grants += transaction.grants
+        for request_id in transaction.consumed:
+            self.waiting.pop(request_id, None)
+        self.started = self.started or transaction.started
+        self.status = transaction.status or self.status
+
+    def check(self, before: NodeRecord, after: NodeRecord, grants: Sequence[Grant]) -> None:
+        """Refuse what the real store would refuse."""
+        planned = next(node for node in self.plan.nodes if node.key == before.key)
+        refused = before != after and transitions.refusal(
+            before,
+            after,
+            gate=isinstance(planned.executor, GateExecutor),
+            granted=any(
+                grant.allowed and (grant.node == before.key or before.status is Status.SKIPPED) for grant in grants
+            ),
+        )
+        assert not refused, (before, after, refused)
+
+    def events(self, kind: str, node: str | None = None) -> list[Mapping[str, Any]]:
+        return [
+            event.data
+            for transaction in self.transactions
+            for event in transaction.events
+            if event.kind == kind and (node is None or event.node == node)
+        ]
+
+
+class Drive:
+    """The core under test with the actors played by the test."""
+
+    def __init__(self, model: Model, *, jobs: int = 8, release_at_rest: bool = False) -> None:
+        self.model = model
+        self.state: RunState = load(model.claim(), jobs=jobs, release_at_rest=release_at_rest)
+        self.now: list[Action] = []
+        self.after: list[Action] = []
+        self.clock = 0
+
+    def send(self, message: SchedulingMessage) -> list[Action]:
+        """Deliver *message*, commit at once, and return what the core wants done."""
+        self.clock += 1
+        stamp = Stamp(at=f"2026-01-01T00:00:{self.clock % 60:02d}.000Z", boot_ns=self.clock)
+        decision = decide(self.state, message, stamp)
+        if decision.transaction is not None:
+            self.model.apply(decision.transaction)
+        self.now += decision.now
+        self.after += decision.after
+        return [*decision.now, *decision.after]
+
+    def begin(self) -> list[Action]:
+        return self.send(Begin(requests=tuple(self.model.waiting.values())))
+
+    def returned(self, node: str, outcome: Outcome | None = None, *, attempt: int | None = None) -> list[Action]:
+        number = self.state.nodes[node].record.attempt if attempt is None else attempt
+        return self.send(Returned(node=node, attempt=number, outcome=outcome or as_value({"by": node}), release=None))
+
+    def failed(self, node: str, code: FailureCode = FailureCode.SUBPROCESS) -> list[Action]:
+        return self.returned(node, Failed(code=code, message="it broke", todo="mend it"))
+
+    def admitted(self, node: str, ticket: int = 1) -> list[Action]:
+        attempt = self.state.nodes[node].record.attempt + 1
+        return self.send(Admitted(node=node, attempt=attempt, ticket=ticket, admitted_boot_ns=self.clock))
+
+    def request(self, kind: RequestKind, node: str | None = None, **fields: Any) -> list[Action]:
+        """Post a request, let authority judge it, and deliver its ruling."""
+        self.model.requests += 1
+        request = Request(
+            request_id=f"request-{self.model.requests}",
+            run_id=RUN_ID,
+            kind=kind,
+            node=node,
+            principal=fields.pop("principal", HUMAN),
+            at="2026-01-01T00:00:00.000Z",
+            **fields,
+        )
+        self.model.waiting[request.request_id] = request
+        actions = self.send(RequestsArrived(requests=(request,)))
+        for case in kinds(actions, Judge):
+            actions += self.send(rule(case))
+        return actions
+
+    def approve(self, node: str, **fields: Any) -> list[Action]:
+        return self.request(RequestKind.APPROVE, node, plan_sha256=self.state.nodes[node].record.plan_sha256, **fields)
+
+    def status(self, node: str) -> Status:
+        return self.state.nodes[node].status
+
+    def statuses(self) -> dict[str, str]:
+        return {key: node.status.value for key, node in self.state.nodes.items()}
+
+    def crash(self, **options: Any) -> "Drive":
+        """Lose all memory; a new owner finds what the store holds."""
+        return Drive(self.model, **options)
+
+
+def rule(case: Judge) -> Judged:
+    return Judged(request=case.request, ruling=judge(case.request, status=case.status, plan_sha256=case.plan_sha256))
+
+
+def kinds(actions: Sequence[Action], kind: type) -> list[Any]:
+    return [action for action in actions if isinstance(action, kind)]
+
+
+def dispatched(actions: Sequence[Action]) -> list[str]:
+    return [action.node for action in kinds(actions, Dispatch)]
+
+
+def asked(actions: Sequence[Action]) -> list[str]:
+    return [action.node for action in kinds(actions, AskMachine)]
+
+
+def left(actions: Sequence[Action]) -> RunLeft | None:
+    found = kinds(actions, RunLeft)
+    return found[0] if found else None

@@ -1,0 +1,89 @@
+"""The final name appears at once and whole, or not at all."""
+
+import errno
+import os
+
+import pytest
+
+from actors import publication
+from actors.publication import publish_file
+
+
+def made(tmp_path, text="whole"):
+    source = tmp_path / "work" / "x"
+    source.parent.mkdir()
+    source.write_text(text)
+    return source, tmp_path / "out" / "final.mp4"
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_file_gets_its_name_with_all_its_bytes_and_nothing_else_is_left(tmp_path, keep):
+    source, target = made(tmp_path)
+    publish_file(source, target, keep=keep)
+    assert target.read_text() == "whole"
+    assert os.listdir(target.parent) == ["final.mp4"]
+    assert source.exists() is keep
+
+
+def test_an_existing_file_is_replaced_in_one_step(tmp_path):
+    source, target = made(tmp_path)
+    target.parent.mkdir()
+    target.write_text("old")
+    publish_file(source, target, keep=True)
+    assert target.read_text() == "whole"
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_bytes_are_on_the_disk_before_the_name_is(tmp_path, monkeypatch, keep):
+    source, target = made(tmp_path)
+    order = []
+    real_sync, real_replace = os.fsync, os.replace
+
+    def sync(descriptor):
+        order.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real_sync(descriptor)
+
+    def replace(start, end, **options):
+        order.append("rename")
+        real_replace(start, end, **options)
+
+    monkeypatch.setattr(publication.os, "fsync", sync)
+    monkeypatch.setattr(publication.os, "replace", replace)
+    publish_file(source, target, keep=keep)
+    assert order[1] == "rename"
+    assert order[2] == str(target.parent)
+
+
+def test_another_file_system_is_copied_to(tmp_path, monkeypatch):
+    source, target = made(tmp_path)
+    real = os.replace
+
+    def replace(start, end, **options):
+        if os.fspath(start) == os.fspath(source):
+            raise OSError(errno.EXDEV, "cross-device link")
+        real(start, end, **options)
+
+    monkeypatch.setattr(publication.os, "replace", replace)
+    publish_file(source, target, keep=False)
+    assert target.read_text() == "whole"
+
+
+def test_a_full_disk_leaves_nothing_under_the_final_name(tmp_path, monkeypatch):
+    source, target = made(tmp_path)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(publication.shutil, "copyfileobj", full)
+    with pytest.raises(OSError, match="no space"):
+        publish_file(source, target, keep=True)
+    assert os.listdir(target.parent) == []
+    assert source.read_text() == "whole"
+
+
+def test_a_name_of_the_longest_legal_length_can_be_published(tmp_path):
+    source, _ = made(tmp_path)
+    target = tmp_path / ("é" * 125 + ".mp4x")
+    assert len(target.name.encode()) == 255
+    publish_file(source, target, keep=True)
+    assert target.read_text() == "whole"

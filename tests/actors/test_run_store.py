@@ -1,0 +1,142 @@
+"""What gathers is committed together, each caller hears of its own, and another process's byte is heard."""
+
+import os
+import threading
+from typing import Any
+
+import pytest
+
+from actors.mailbox import Mailbox
+from actors.messages import Commit, CommitRefused, Committed, FollowRequests, RequestsArrived
+from actors.run_store import RunStore
+from hostres.errors import Code, HostlerError
+from tests.support import until
+
+
+class Identity:
+    """A host's file: a pipe stands for the FIFO."""
+
+    host_id = "host_a"
+
+    def __init__(self) -> None:
+        self.fd, self.other_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.there = True
+
+    def still_there(self) -> bool:
+        return self.there
+
+
+class Store:
+    """A store that the test can hold up and that refuses what it is told to."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[Any]] = []
+        self.refuses: set[Any] = set()
+        self.waiting: list[Any] = []
+        self.closed = False
+
+    def write(self, transactions):
+        self.groups.append(list(transactions))
+        gone = HostlerError(Code.CONFLICT, "stale", "start again")
+        return [gone if transaction in self.refuses else None for transaction in transactions]
+
+    def requests(self, run_ids):
+        return [request for request in self.waiting if request.run_id in run_ids]
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def parts():
+    store, identity = Store(), Identity()
+    actor = RunStore.start(open_store=lambda: store, identity=identity)
+    yield actor, store, identity
+    actor.stop(block=True, timeout=5)
+    assert store.closed
+    os.close(identity.other_end)
+    os.close(identity.fd)
+
+
+def commit(number, transaction, box):
+    return Commit(number=number, transaction=transaction, reply_to=box)
+
+
+def test_a_refusal_is_told_to_its_own_caller_and_the_others_are_committed(parts):
+    actor, store, _ = parts
+    store.refuses = {"b"}
+    boxes = {name: Mailbox() for name in "abc"}
+    for name, box in boxes.items():
+        actor.tell(commit(1, name, box))
+    answers = {name: box.get(timeout=5) for name, box in boxes.items()}
+    assert isinstance(answers["a"], Committed)
+    assert isinstance(answers["b"], CommitRefused)
+    assert isinstance(answers["c"], Committed)
+
+
+def test_what_arrives_while_a_commit_is_made_becomes_one_group():
+    entered, go = threading.Event(), threading.Event()
+
+    class Slow(Store):
+        def write(self, transactions):
+            entered.set()
+            assert go.wait(5)
+            return super().write(transactions)
+
+    store, identity, box = Slow(), Identity(), Mailbox()
+    actor = RunStore.start(open_store=lambda: store, identity=identity)
+    actor.tell(commit(0, "first", box))
+    assert entered.wait(5)
+    for number in range(1, 21):
+        actor.tell(commit(number, number, box))
+    go.set()
+    assert [box.get(timeout=5).number for _ in range(21)] == list(range(21))
+    assert [len(group) for group in store.groups] == [1, 20]
+    actor.stop(block=True, timeout=5)
+    os.close(identity.other_end)
+    os.close(identity.fd)
+
+
+def test_a_host_whose_file_is_gone_commits_nothing(parts):
+    actor, store, identity = parts
+    identity.there = False
+    box = Mailbox()
+    actor.tell(commit(1, "a", box))
+    assert box.get(timeout=5).error.code is Code.OWNERSHIP_LOST
+    assert not store.groups
+
+
+def test_what_was_handed_in_before_the_stop_is_committed():
+    store, identity, box = Store(), Identity(), Mailbox()
+    actor = RunStore.start(open_store=lambda: store, identity=identity)
+    for number in range(5):
+        actor.tell(commit(number, number, box))
+    actor.stop(block=True, timeout=5)
+    assert [transaction for group in store.groups for transaction in group] == list(range(5))
+    os.close(identity.other_end)
+    os.close(identity.fd)
+
+
+class Asked:
+    run_id = "run_x"
+
+
+def test_one_byte_of_another_process_brings_the_requests_to_their_run(parts):
+    actor, store, identity = parts
+    box = Mailbox()
+    actor.tell(FollowRequests(run_id="run_x", reply_to=box))
+    store.waiting.append(Asked())
+    os.write(identity.other_end, b"!")
+    assert isinstance(box.get(timeout=5), RequestsArrived)
+
+
+def test_a_store_that_cannot_be_opened_is_reported():
+    def fails():
+        raise HostlerError(Code.NEWER_SCHEMA, "newer", "upgrade")
+
+    identity, box = Identity(), Mailbox()
+    actor = RunStore.start(open_store=fails, identity=identity, parent=box)
+    assert box.get(timeout=5).error.code is Code.NEWER_SCHEMA
+    until(lambda: not actor.is_alive())
+    os.close(identity.other_end)
+    os.close(identity.fd)

@@ -1,0 +1,223 @@
+"""Cancel, deadline, drain: what each asks of running work, and what the outcome becomes."""
+
+import itertools
+
+import pytest
+
+from actors.messages import (
+    Abort,
+    Aborted,
+    Admitted,
+    Drain,
+    Due,
+    EndLeftovers,
+    Failed,
+    GiveBack,
+    LeftoversEnded,
+    PublicationAllowed,
+    PublicationRefused,
+    PublicationWanted,
+    SetTimer,
+    TimerName,
+    WithdrawAsk,
+)
+from actors.scheduling.outcomes import settled
+from store.contracts import Effect, FailureCode, RequestKind, Resume
+from store.lifecycle import MOVES, RunStatus, Status
+from tests.actors.support import Drive, Model, claiming, code, dispatched, kinds, left, paid, planned, writing
+
+
+def timer(kind: str, node: str = "", attempt: int = 1) -> Due:
+    return Due(timer=TimerName(kind=kind, node=node, attempt=attempt))
+
+
+def begun(*nodes, **options) -> Drive:
+    drive = Drive(Model(nodes), **options)
+    drive.begin()
+    return drive
+
+
+def test_cancelling_a_run_ends_what_waits_withdraws_what_queues_and_stops_what_runs():
+    drive = begun(writing("runs"), claiming("queues"), writing("waits", "runs"))
+    actions = drive.request(RequestKind.CANCEL)
+    assert drive.statuses() == {"runs": "running", "queues": "cancelled", "waits": "cancelled"}
+    assert [(abort.node, abort.reason) for abort in kinds(actions, Abort)] == [("runs", "cancel")]
+    assert [withdrawn.node for withdrawn in kinds(actions, WithdrawAsk)] == ["queues"]
+    gone = left(drive.returned("runs", Aborted(reason="cancel")))
+    assert gone.status is RunStatus.CANCELLED
+    assert drive.statuses() == {"runs": "cancelled", "queues": "cancelled", "waits": "cancelled"}
+
+
+def test_a_cancelled_run_says_cancelled_only_when_nothing_of_it_runs():
+    drive = begun(writing("a"))
+    drive.request(RequestKind.CANCEL)
+    assert drive.state.status is RunStatus.RUNNING
+
+
+def test_admitted_work_that_may_not_be_cancelled_is_let_finish():
+    drive = begun(writing("a", cancellable=False), writing("b", "a"))
+    assert not kinds(drive.request(RequestKind.CANCEL), Abort)
+    drive.returned("a")
+    assert drive.statuses() == {"a": "completed", "b": "cancelled"}
+
+
+def test_cancelling_a_node_reaches_what_depends_on_it_and_nothing_else():
+    drive = begun(planned("a"), planned("b", "a"), planned("c", "b"), planned("d", "a"))
+    drive.request(RequestKind.CANCEL, "b")
+    assert drive.statuses() == {"a": "running", "b": "cancelled", "c": "cancelled", "d": "pending"}
+    assert dispatched(drive.returned("a")) == ["d"]
+
+
+def test_a_run_whose_last_work_failed_before_it_was_cancelled_still_ends():
+    drive = begun(writing("a"), writing("b", "a"))
+    drive.request(RequestKind.CANCEL)
+    assert left(drive.failed("a")).status is RunStatus.CANCELLED
+
+
+def test_an_admission_that_comes_after_the_cancel_is_given_back():
+    drive = begun(claiming("a"), writing("b"))
+    drive.request(RequestKind.CANCEL)
+    actions = drive.send(Admitted(node="a", attempt=1, ticket=3, admitted_boot_ns=1))
+    assert [back.node for back in kinds(actions, GiveBack)] == ["a"]
+
+
+def test_a_crash_does_not_forget_that_a_running_node_was_cancelled():
+    drive = begun(writing("a"))
+    drive.request(RequestKind.CANCEL)
+    again = drive.crash()
+    again.begin()
+    recover(again)
+    assert again.statuses() == {"a": "cancelled"}
+    assert again.state.status is RunStatus.CANCELLED
+
+
+def recover(drive: Drive, **remaining: str) -> list:
+    (asked,) = kinds(drive.now, EndLeftovers)
+    return drive.send(LeftoversEnded(nodes=asked.nodes, ended={}, remaining=remaining))
+
+
+def test_a_node_out_of_time_is_stopped_and_fails_with_timeout():
+    drive = begun(writing("a", max_seconds=3), planned("b", "a"))
+    actions = drive.send(timer("deadline", "a"))
+    assert [abort.reason for abort in kinds(actions, Abort)] == ["timeout"]
+    drive.returned("a", Aborted(reason="timeout"))
+    assert drive.statuses() == {"a": "failed", "b": "skipped"}
+    assert drive.state.nodes["a"].record.failure.code is FailureCode.TIMEOUT
+
+
+def test_a_callback_that_ignores_its_deadline_is_given_up_on_and_its_late_result_only_logged():
+    drive = begun(writing("a"), writing("other"))
+    (overdue,) = [set_ for set_ in kinds(drive.send(timer("deadline", "a")), SetTimer) if set_.timer.kind == "overdue"]
+    assert overdue.seconds > 5
+    drive.send(timer("overdue", "a"))
+    assert drive.status("a") is Status.FAILED
+    drive.returned("a", attempt=1)
+    assert drive.status("a") is Status.FAILED
+    assert drive.model.events("late-result", "a")
+
+
+def test_a_node_that_waits_too_long_for_the_machine_fails_without_an_attempt():
+    drive = begun(claiming("a"))
+    actions = drive.send(timer("wait", "a"))
+    assert kinds(actions, WithdrawAsk)
+    assert drive.state.nodes["a"].record.attempt == 0
+    assert drive.state.nodes["a"].record.failure.code is FailureCode.TIMEOUT
+
+
+def test_a_timer_of_an_earlier_attempt_changes_nothing():
+    drive = begun(writing("a"))
+    assert not kinds(drive.send(timer("deadline", "a", attempt=9)), Abort)
+    assert drive.status("a") is Status.RUNNING
+
+
+def test_a_drained_run_hands_back_what_waits_and_interrupts_what_runs_after_the_grace():
+    drive = begun(writing("runs"), claiming("queues"), writing("waits", "runs"))
+    drive.send(Drain(grace_s=5))
+    assert drive.status("queues") is Status.READY
+    assert kinds(drive.send(timer("drain", attempt=0)), Abort)
+    gone = left(drive.returned("runs", Aborted(reason="drain")))
+    assert gone.drained
+    assert drive.statuses() == {"runs": "ready", "queues": "ready", "waits": "pending"}
+    assert drive.model.transactions[-1].release
+
+
+def test_what_finishes_within_the_grace_of_a_drain_counts():
+    drive = begun(writing("a"), writing("b", "a"))
+    drive.send(Drain(grace_s=5))
+    assert not dispatched(drive.returned("a"))
+    assert drive.statuses() == {"a": "completed", "b": "ready"}
+
+
+def test_a_drained_attempt_with_an_unknown_effect_rests_as_ambiguous():
+    drive = begun(paid("a"))
+    drive.approve("a")
+    drive.send(Drain(grace_s=0))
+    drive.send(timer("drain", attempt=0))
+    drive.returned("a", Aborted(reason="drain"))
+    assert drive.status("a") is Status.AMBIGUOUS
+
+
+def test_trusted_code_that_was_stopped_may_have_done_anything():
+    drive = begun(code("a"))
+    drive.request(RequestKind.CANCEL)
+    drive.returned("a", Aborted(reason="cancel"))
+    assert drive.status("a") is Status.AMBIGUOUS_CODE
+
+
+class Box:
+    def tell(self, message):
+        raise AssertionError(message)
+
+
+def test_a_publication_is_let_through_only_when_that_is_durable():
+    drive = begun(writing("a"))
+    drive.now.clear()
+    drive.after.clear()
+    drive.send(PublicationWanted(node="a", attempt=1, reply_to=Box()))
+    (answer,) = [action for action in drive.after if hasattr(action, "answer")]
+    assert isinstance(answer.answer, PublicationAllowed)
+    assert drive.model.records["a"].gate_passed
+
+
+@pytest.mark.parametrize("why", ["timeout", "cancel", "old attempt"])
+def test_a_publication_after_the_end_is_refused(why):
+    drive = begun(writing("a"), planned("other"))
+    if why == "timeout":
+        drive.send(timer("deadline", "a"))
+    if why == "cancel":
+        drive.request(RequestKind.CANCEL)
+    actions = drive.send(PublicationWanted(node="a", attempt=0 if why == "old attempt" else 1, reply_to=Box()))
+    (answer,) = [action for action in actions if hasattr(action, "answer")]
+    assert isinstance(answer.answer, PublicationRefused)
+    assert not drive.model.records["a"].gate_passed
+
+
+OUTCOMES = [
+    Failed(code=FailureCode.SUBPROCESS, message="m", todo="t"),
+    Failed(code=FailureCode.INVALID_DATA, message="m", todo="t", dispatched=False),
+    *(Aborted(reason=reason) for reason in ("cancel", "timeout", "drain")),
+    Aborted(reason="timeout", left=("ffmpeg (pid 1)",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "resume", "trusted", "gate"), list(itertools.product(OUTCOMES, Resume, [False, True], [False, True]))
+)
+def test_every_outcome_of_every_class_is_a_legal_move_and_says_why(outcome, resume, trusted, gate):
+    status, failure = settled(outcome, resume=resume, trusted=trusted, gate_passed=gate)
+    assert status in MOVES[Status.RUNNING]
+    assert (failure is None) == (status in {Status.CANCELLED, Status.READY})
+    if isinstance(outcome, Failed) and not outcome.dispatched:
+        assert status is Status.FAILED
+    elif isinstance(outcome, Aborted) and outcome.left:
+        assert status is Status.BLOCKED
+    elif trusted:
+        assert status is Status.AMBIGUOUS_CODE
+    elif resume in {Resume.AMBIGUOUS_AFTER_DISPATCH, Resume.NON_RESUMABLE_LIVE}:
+        assert status in {Status.AMBIGUOUS, Status.CANCELLED}
+
+
+def test_local_effects_are_not_asked_about():
+    for effect in (Effect.PURE, Effect.LOCAL_READ, Effect.LOCAL_DERIVED_WRITE, Effect.PROJECT_MUTATION):
+        drive = begun(planned("a", policy=writing("a").policy.model_copy(update={"effect": effect})))
+        assert drive.status("a") is Status.RUNNING

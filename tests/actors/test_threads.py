@@ -1,0 +1,33 @@
+"""Helper threads start work at once, are used again, and never keep a process from leaving."""
+
+import threading
+
+from actors.threads import WorkThreads
+from tests.support import until
+
+
+def test_all_work_starts_at_once_however_much_there_is():
+    threads = WorkThreads("t")
+    together = threading.Barrier(9)
+    for _ in range(8):
+        threads.start(lambda: together.wait(5))
+    together.wait(5)
+
+
+def test_a_thread_is_used_again_and_is_a_daemon():
+    threads, seen = WorkThreads("t"), []
+    for _ in range(20):
+        done = threading.Event()
+        threads.start(lambda done=done: (seen.append(threading.current_thread()), done.set()))
+        assert done.wait(5)
+        until(lambda: threads.busy == 0)
+    assert len(set(seen)) == 1
+    assert seen[0].daemon
+
+
+def test_busy_counts_what_is_under_way():
+    threads, go = WorkThreads("t"), threading.Event()
+    threads.start(lambda: go.wait(5))
+    assert threads.busy == 1
+    go.set()
+    until(lambda: threads.busy == 0)
