@@ -1,0 +1,78 @@
+"""Hostler, a durable workflow host for one machine: what users name.
+
+Importing this package costs nothing; each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # what type checkers know by this name, without the import of typing
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from actors.context import Completed, Context, OperationAborted, OperationFailed
+    from actors.operations import Compute, Operation
+    from hostler.authoring import Build, NodeHandle, Workflow, compute, operation, workflow
+    from hostler.compiler import Compiled, compile_workflow
+    from hostler.config import Config
+    from hostler.host import Host, Run
+    from hostler.loading import load
+    from hostres.errors import Code, HostlerError
+    from store.contracts import Effect, FailureCode, Policy, Resume
+
+_HOMES = {
+    "actors.context": ("Completed", "Context", "OperationAborted", "OperationFailed"),
+    "actors.operations": ("Compute", "Operation"),
+    "hostler.authoring": ("Build", "NodeHandle", "Workflow", "compute", "operation", "workflow"),
+    "hostler.compiler": ("Compiled", "compile_workflow"),
+    "hostler.config": ("Config",),
+    "hostler.host": ("Host", "Run"),
+    "hostler.loading": ("load",),
+    "hostres.errors": ("Code", "HostlerError"),
+    "store.contracts": ("Effect", "FailureCode", "Policy", "Resume"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Build",
+    "Code",
+    "Compiled",
+    "Completed",
+    "Compute",
+    "Config",
+    "Context",
+    "Effect",
+    "FailureCode",
+    "Host",
+    "HostlerError",
+    "NodeHandle",
+    "Operation",
+    "OperationAborted",
+    "OperationFailed",
+    "Policy",
+    "Resume",
+    "Run",
+    "Workflow",
+    "compile_workflow",
+    "compute",
+    "load",
+    "operation",
+    "workflow",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on its first use."""
+    from importlib import import_module  # noqa: PLC0415 - not before it is needed
+
+    module = _HOME_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted({*globals(), *__all__})

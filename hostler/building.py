@@ -1,0 +1,295 @@
+"""The `Build` a workflow function receives: it collects nodes and gives handles that refer to their outputs."""
+
+import re
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import JsonValue
+
+from actors.operations import Compute, Operation
+from hostler.command_nodes import (
+    COMMAND_INPUT,
+    COMMAND_SECONDS,
+    check_variable,
+    check_word,
+    command_output,
+    command_policy,
+    output_files,
+    path_text,
+)
+from hostler.drafts import Draft
+from hostler.handles import NodeHandle
+from hostler.limits import MAX_NODES
+from hostler.refusals import about, invalid, listed
+from hostler.schemas import ANYTHING, input_schema, output_schema
+from hostler.templates import as_template
+from hostres.errors import HostlerError
+from store.contracts import (
+    NODE_KEY_PATTERN,
+    CommandExecutor,
+    ComputeExecutor,
+    Effect,
+    GateExecutor,
+    OperationExecutor,
+    Policy,
+    Resume,
+)
+
+if TYPE_CHECKING:
+    from hostler.registry import Registry
+
+GATES: Final = tuple(GateExecutor.model_fields["gate"].annotation.__args__)  # type: ignore[union-attr]
+
+
+class Build:
+    """Collects the nodes of a workflow; a workflow function receives one as its first argument.
+
+    Attributes:
+        drafts: The nodes so far, by key, in the order in which they were authored.
+
+    """
+
+    def __init__(self, *, registry: "Registry", max_nodes: int = MAX_NODES) -> None:
+        self.drafts: dict[str, Draft] = {}
+        self._registry = registry
+        self._max_nodes = max_nodes
+        self._codes: dict[tuple[str, int], Operation | Compute] = {}
+
+    def call(
+        self,
+        code: Operation | Compute | str,
+        *,
+        key: str,
+        input: Any = None,
+        after: Sequence[NodeHandle | str] = (),
+        label: str | None = None,
+    ) -> NodeHandle:
+        """Add a node that runs an operation or a compute function.
+
+        Args:
+            code: What runs; `"kind@version"` names a registered operation.
+            key: The node's name, lower-case segments joined by "/".
+            input: Its input; handles in it refer to outputs of other nodes.
+            after: Nodes it also waits for.
+            label: For people.
+
+        Returns:
+            A handle of its output.
+
+        Raises:
+            HostlerError: The key is taken or not allowed, or the input does not fit (invalid-data naming the node).
+
+        """
+        subject = self._check_key(key)
+        executor: OperationExecutor | ComputeExecutor
+        if isinstance(code, str):
+            try:
+                code = self._registry.named(code)
+            except HostlerError as error:
+                raise about(subject, error) from error
+        if isinstance(code, Operation):
+            executor = OperationExecutor(operation=code.kind, version=code.version)
+            self._keep_apart((code.kind, code.version), code, subject)
+            given = {} if input is None else input
+        elif isinstance(code, Compute):
+            executor = ComputeExecutor(compute=code.name)
+            self._keep_apart((code.name, 0), code, subject)
+            given = input
+        else:
+            raise invalid(
+                f"{subject}: {getattr(code, '__name__', repr(code))} is neither an operation nor a compute function",
+                "decorate it with @operation or @compute",
+            )
+        return self._add(
+            Draft(
+                key=key,
+                label=label,
+                executor=executor,
+                input=self.template(given, subject, "input"),
+                after=self._keys(after, subject),
+                policy=code.policy,
+                code=code,
+                accepts=input_schema(code.input_type) if code.input_type else ANYTHING,
+                output=output_schema(code.output_type) if code.output_type else ANYTHING,
+            )
+        )
+
+    def command(  # noqa: PLR0913 - the words of a graph file
+        self,
+        argv: Sequence[Any],
+        *,
+        key: str,
+        outputs: Mapping[str, str | PathLike[str]] | None = None,
+        claims: Mapping[str, int] | None = None,
+        effect: Effect | str = Effect.LOCAL_DERIVED_WRITE,
+        resume: Resume | str = Resume.DETERMINISTIC,
+        max_seconds: float = COMMAND_SECONDS,
+        cwd: str | PathLike[str] | None = None,
+        env: Mapping[str, Any] | None = None,
+        stdin: Any = None,
+        input: Any = None,
+        after: Sequence[NodeHandle | str] = (),
+        label: str | None = None,
+    ) -> NodeHandle:
+        """Add a node that runs a program. Its output is {exit_code, outputs: {name: {path, bytes, sha256}}}.
+
+        Args:
+            argv: Program and arguments: strings, numbers, references; never a shell string.
+            key: The node's name.
+            outputs: Name → path, in the node's workspace, of each file it must leave.
+            claims: Machine resources it holds, in units.
+            effect: What it does to the world.
+            resume: What may be done after an interruption.
+            max_seconds: Time limit from admission, seconds.
+            cwd: Where it runs: absolute, or relative to the run's folder; by default the node's workspace.
+            env: Added to its environment.
+            stdin: A text it reads; by default nothing.
+            input: A further value that belongs to the node's plan.
+            after: Nodes it also waits for.
+            label: For people.
+
+        Returns:
+            A handle of its output.
+
+        Raises:
+            HostlerError: Something in it is not allowed (invalid-data or invalid-claims, naming the node).
+
+        """
+        subject = self._check_key(key)
+        words: Any = argv
+        if isinstance(words, str | Mapping) or not words:
+            raise invalid(
+                f"{subject}: argv must be a list of at least the program", "write it as a list, one word each"
+            )
+        files = output_files(outputs or {}, subject)
+        policy = command_policy(
+            {"claims": dict(claims or {}), "effect": effect, "resume": resume, "max_seconds": max_seconds}, subject
+        )
+        variables = env or {}
+        for name in variables:
+            check_variable(name, subject)
+        template = {
+            "argv": [self._word(word, subject, f"argv[{index}]") for index, word in enumerate(words)],
+            "env": {name: self._word(word, subject, f"env.{name}") for name, word in variables.items()},
+            "stdin": None if stdin is None else self._word(stdin, subject, "stdin", text_only=True),
+            "value": self.template(input, subject, "input"),
+        }
+        place = None if cwd is None else path_text(cwd, f"{subject}: cwd")
+        return self._add(
+            Draft(
+                key=key,
+                label=label,
+                executor=CommandExecutor(cwd=place, outputs=files),
+                input=template,
+                after=self._keys(after, subject),
+                policy=policy,
+                accepts=COMMAND_INPUT,
+                output=command_output(files),
+            )
+        )
+
+    def gate(
+        self, kind: str, *, key: str, after: Sequence[NodeHandle | str] = (), label: str | None = None
+    ) -> NodeHandle:
+        """Add a node at which the run waits for a person.
+
+        Args:
+            kind: What the person lets through: activation, merge, deploy, publication…
+            key: The node's name.
+            after: Nodes it waits for.
+            label: For people.
+
+        Raises:
+            HostlerError: There is no such gate, or the key is taken (invalid-data naming the node).
+
+        """
+        subject = self._check_key(key)
+        if kind not in GATES:
+            raise invalid(f"{subject}: there is no gate {kind!r}", f"use one of: {listed(GATES, limit=20)}")
+        executor = GateExecutor.model_validate({"gate": kind})
+        after = self._keys(after, subject)
+        return self._add(
+            Draft(
+                key=key,
+                label=label,
+                executor=executor,
+                input=None,
+                after=after,
+                policy=Policy(),
+                output={"type": "null"},
+            )
+        )
+
+    def template(self, value: Any, subject: str, what: str) -> JsonValue:
+        """Return what an author wrote as a template, with references where handles stood.
+
+        Args:
+            value: What was written.
+            subject: Whom an error names.
+            what: Which part of it this is.
+
+        Raises:
+            HostlerError: It cannot be written as JSON, or holds a handle of another build (invalid-data).
+
+        """
+
+        def convert(other: Any) -> Any:
+            return self._own(other, subject).as_reference() if isinstance(other, NodeHandle) else NotImplemented
+
+        try:
+            return as_template(value, convert, (what,))
+        except HostlerError as error:
+            raise error if error.what.startswith(subject) else about(subject, error) from error
+
+    def _word(self, value: Any, subject: str, what: str, *, text_only: bool = False) -> JsonValue:
+        word = self.template(value, subject, what)
+        check_word(word, f"{subject}: {what}", text_only=text_only)
+        return word
+
+    def _own(self, handle: NodeHandle, subject: str) -> NodeHandle:
+        if handle.build is not self:
+            raise invalid(
+                f"{subject}: the handle of node {handle.key} belongs to another workflow", "use handles of this build"
+            )
+        return handle
+
+    def _keys(self, after: Sequence[NodeHandle | str], subject: str) -> tuple[str, ...]:
+        if isinstance(after, str | NodeHandle):
+            after = (after,)
+        keys = []
+        for each in after:
+            key: Any = self._own(each, subject).key if isinstance(each, NodeHandle) else each
+            if not isinstance(key, str):
+                raise invalid(f"{subject}: {key!r} in after is no node", "name nodes by handle or key")
+            keys.append(key)
+        return tuple(keys)
+
+    def _keep_apart(self, name: tuple[str, int], code: Operation | Compute, subject: str) -> None:
+        if self._codes.setdefault(name, code) is not code:
+            shown = f"operation {name[0]}@{name[1]}" if name[1] else f"compute {name[0]}"
+            raise invalid(f"{subject}: there are two different definitions of {shown}", "give one another name")
+
+    def _check_key(self, key: str) -> str:
+        given: Any = key
+        subject = f"node {given}"
+        if not isinstance(given, str) or len(key) > 255 or not re.fullmatch(NODE_KEY_PATTERN, key):
+            raise invalid(
+                f"node {key!r}: a key is 1 to 255 characters, lower-case segments joined by /",
+                "use a key like audio/left",
+            )
+        if key in self.drafts:
+            raise invalid(f"{subject}: there are two nodes of that key", "give one another key")
+        if len(self.drafts) >= self._max_nodes:
+            raise invalid(
+                f"{subject}: the workflow has more than {self._max_nodes} nodes",
+                "make it smaller, or raise nodes in the section [limits] of the configuration",
+            )
+        return subject
+
+    def _add(self, draft: Draft) -> NodeHandle:
+        label: Any = draft.label
+        if label is not None and (not isinstance(label, str) or len(label) > 255):
+            raise invalid(f"node {draft.key}: its label is no text of at most 255 characters", "shorten it")
+        self.drafts[draft.key] = draft
+        return NodeHandle(draft.key, (), self)

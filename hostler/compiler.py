@@ -1,0 +1,182 @@
+"""From a workflow and its inputs to a hashed plan: the same source and the same inputs give the same hash.
+
+Nothing runs and nothing is written. The work is linear in nodes and references.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+
+from actors.operations import Compute, Operation
+from hostler.building import Build
+from hostler.checks import check_input, check_reference
+from hostler.drafts import Draft
+from hostler.faults import naming_line
+from hostler.limits import MAX_NODES
+from hostler.ordering import in_order
+from hostler.places import code_of
+from hostler.refusals import about, invalid
+from hostler.registry import Registry, default_registry
+from hostler.schemas import ANYTHING
+from hostler.templates import located_references
+from hostler.workflows import Workflow
+from hostres.errors import HostlerError
+from store.contracts import GraphPlan, PlannedNode
+from store.references import Reference
+from store.values import Domain, check, digest
+
+Found = list[tuple[tuple[str | int, ...], Reference]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A plan, and what is needed to run it.
+
+    Attributes:
+        plan: The plan.
+        plan_sha256: Its digest.
+        bundle: The code of a Python workflow, as a deterministic archive.
+        bundle_sha256: Its digest.
+        source: Where the workflow came from: `path`, `path:name` or `module:name`, None for one built in a program.
+        folder: Absolute; relative paths in inputs resolve against it.
+        operations: The operations of its nodes, by kind and version.
+        computes: The compute functions of its nodes, by name.
+
+    """
+
+    plan: GraphPlan
+    plan_sha256: str
+    bundle: bytes | None = field(default=None, repr=False)
+    bundle_sha256: str | None = None
+    source: str | None = None
+    folder: str
+    operations: Mapping[tuple[str, int], Operation] = field(default_factory=dict)
+    computes: Mapping[str, Compute] = field(default_factory=dict)
+
+
+def compile_workflow(
+    workflow: Workflow,
+    inputs: Mapping[str, Any],
+    *,
+    folder: Path,
+    source: str | None = None,
+    registry: Registry | None = None,
+    max_nodes: int = MAX_NODES,
+) -> Compiled:
+    """Compile a workflow.
+
+    Args:
+        workflow: From `@workflow`, or from `load`.
+        inputs: Its inputs by name.
+        folder: Where the run is created; relative paths in inputs resolve against it.
+        source: Where the workflow came from, if that is not known from its loading.
+        registry: Where operations named by text are found.
+        max_nodes: How many nodes it may have.
+
+    Returns:
+        The plan with its digest, and the code it needs.
+
+    Raises:
+        HostlerError: The workflow or its inputs are wrong (invalid-data or invalid-claims, naming the node).
+
+    """
+    if not isinstance(workflow, Workflow):
+        raise invalid(f"{workflow!r} is not a workflow", "decorate its function with @workflow")
+    received, recorded = workflow.concrete(inputs)
+    build = Build(registry=registry or default_registry(), max_nodes=max_nodes)
+    with naming_line(workflow):
+        authored = workflow.author(build, received)
+    outputs = build.template(authored, f"workflow {workflow.id}", "outputs")
+    if not build.drafts:
+        raise invalid(f"workflow {workflow.id} has no nodes", "add one with build.call, build.command or build.gate")
+    nodes = _nodes(build.drafts)
+    _check_outputs(outputs, build.drafts, workflow)
+    computes = {each.code.name: each.code for each in build.drafts.values() if isinstance(each.code, Compute)}
+    located = code_of(workflow)
+    bundle = located.bundle
+    if computes and bundle is None:
+        first = next(each.key for each in build.drafts.values() if isinstance(each.code, Compute))
+        raise invalid(
+            f"node {first}: compute code needs a workflow that stands at the top level of a file",
+            "move the workflow and its compute functions into a file",
+        )
+    plan = GraphPlan(
+        workflow=workflow.id,
+        version=workflow.version,
+        inputs=recorded,
+        nodes=nodes,
+        outputs=outputs,
+        bundle_sha256=bundle.sha256 if bundle and computes else None,
+    )
+    return Compiled(
+        plan=plan,
+        plan_sha256=digest(Domain.GRAPH_PLAN, plan.model_dump(mode="json")),
+        bundle=bundle.data if bundle else None,
+        bundle_sha256=bundle.sha256 if bundle else None,
+        source=source or located.source,
+        folder=str(folder.absolute()),
+        operations={
+            (each.code.kind, each.code.version): each.code
+            for each in build.drafts.values()
+            if isinstance(each.code, Operation)
+        },
+        computes=computes,
+    )
+
+
+def _nodes(drafts: Mapping[str, Draft]) -> tuple[PlannedNode, ...]:
+    dependencies = {key: _checked(draft, drafts) for key, draft in drafts.items()}
+    return tuple(_planned(drafts[key], dependencies[key]) for key in in_order(dependencies))
+
+
+def _checked(draft: Draft, drafts: Mapping[str, Draft]) -> tuple[str, ...]:
+    """Check a node's input and return the nodes it waits for."""
+    subject = f"node {draft.key}"
+    try:
+        check(draft.input)
+        found: Found = list(located_references(draft.input))
+    except HostlerError as error:
+        raise about(subject, error) from error
+    if draft.input_type is not None:
+        check_input(draft.input_type, draft.input, found, subject)
+    for at, reference in found:
+        if reference.node not in drafts:
+            raise invalid(f"{subject}: it refers to node {reference.node}, which does not exist", _near(drafts))
+        check_reference(draft.accepts, at, reference, drafts[reference.node].output, subject)
+    for key in draft.after:
+        if key not in drafts:
+            raise invalid(f"{subject}: it comes after node {key}, which does not exist", _near(drafts))
+    return tuple(sorted({*(reference.node for _, reference in found), *draft.after}))
+
+
+def _near(drafts: Mapping[str, Draft]) -> str:
+    return f"name one of its {len(drafts)} nodes"
+
+
+def _planned(draft: Draft, dependencies: tuple[str, ...]) -> PlannedNode:
+    return PlannedNode(
+        key=draft.key,
+        label=draft.label,
+        executor=draft.executor,
+        input=draft.input,
+        dependencies=dependencies,
+        policy=draft.policy,
+        input_schema_sha256=draft.input_sha256,
+        output_schema_sha256=draft.output_sha256,
+    )
+
+
+def _check_outputs(outputs: JsonValue, drafts: Mapping[str, Draft], workflow: Workflow) -> None:
+    subject = f"outputs of workflow {workflow.id}"
+    try:
+        check(outputs)
+        found = list(located_references(outputs))
+    except HostlerError as error:
+        raise about(subject, error) from error
+    for at, reference in found:
+        if reference.node not in drafts:
+            raise invalid(f"{subject}: they refer to node {reference.node}, which does not exist", _near(drafts))
+        check_reference(ANYTHING, at, reference, drafts[reference.node].output, subject)

@@ -1,0 +1,99 @@
+"""Where a host keeps things and what its machine has, from the environment and the configuration file.
+
+A missing file is an empty one. A key that nobody knows is refused, since it was meant to change something.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import platformdirs
+
+from hostler.limits import MAX_NODES
+from hostler.refusals import invalid
+from hostres.configuration import configuration_path, machine_capacity, read_configuration
+from hostres.errors import HostlerError
+from hostres.folders import machine_folder
+
+HOME: Final = "HOSTLER_HOME"
+KNOWN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"limits": ("nodes",), "machine": ("capacity",)})
+"""Section → its keys."""
+MOST_NODES: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Places and settings.
+
+    Attributes:
+        home: The durable state; absolute.
+        machine_folder: Machine-wide admission.
+        capacity: Units by resource, only those that the file names.
+        config_path: The configuration file.
+        exists: Whether there is one.
+        max_nodes: How many nodes an authored workflow may have.
+
+    """
+
+    home: Path
+    machine_folder: Path
+    capacity: Mapping[str, int] = field(default_factory=dict)
+    config_path: Path
+    exists: bool
+    max_nodes: int = MAX_NODES
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] | None = None) -> "Config":
+        """Read the configuration.
+
+        Args:
+            environ: The environment; this process's by default.
+
+        Raises:
+            HostlerError: The file is broken or has an unknown key (invalid-data, invalid-profile), or others can
+                write it (unsafe-state).
+
+        """
+        environ = os.environ if environ is None else environ
+        path = configuration_path(environ)
+        settings = read_configuration(path)
+        _check_keys(settings, path)
+        home = environ.get(HOME)
+        return cls(
+            home=Path(home).expanduser().absolute() if home else platformdirs.user_state_path("hostler").absolute(),
+            machine_folder=machine_folder(environ),
+            capacity=MappingProxyType(dict(machine_capacity(environ))),
+            config_path=path,
+            exists=path.exists(),
+            max_nodes=_nodes(settings, path),
+        )
+
+
+def _check_keys(settings: Mapping[str, Any], path: Path) -> None:
+    for section, content in settings.items():
+        if section not in KNOWN:
+            raise _unknown(section, list(KNOWN), path)
+        if not isinstance(content, dict):
+            raise invalid(f"configuration {path}: {section} is not a section", f"write [{section}]")
+        for key in content:
+            if key not in KNOWN[section]:
+                raise _unknown(f"{section}.{key}", [f"{section}.{each}" for each in KNOWN[section]], path)
+
+
+def _unknown(key: str, known: list[str], path: Path) -> HostlerError:
+    nearest = get_close_matches(key, known, n=1, cutoff=0)[0]
+    return invalid(f"configuration {path}: there is no key {key}", f"take it out; the nearest known one is {nearest}")
+
+
+def _nodes(settings: Mapping[str, Any], path: Path) -> int:
+    nodes = settings.get("limits", {}).get("nodes", MAX_NODES)
+    if isinstance(nodes, bool) or not isinstance(nodes, int) or not 1 <= nodes <= MOST_NODES:
+        raise invalid(
+            f"configuration {path}: limits.nodes = {nodes!r} is no number of nodes",
+            f"give a number from 1 to {MOST_NODES:,}",
+        )
+    return nodes

@@ -1,0 +1,244 @@
+"""Workflows without Python: graph files in JSON, TOML or YAML, one model for all three."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, best_match
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from referencing import Registry as NoDocuments
+from referencing.exceptions import Unresolvable
+
+from hostler.building import Build
+from hostler.command_nodes import COMMAND_SECONDS
+from hostler.documents import read_document
+from hostler.refusals import about, first_problem, invalid, place
+from hostler.schemas import takes_text
+from hostler.workflows import Input, Workflow
+from hostres.errors import HostlerError
+from store.contracts import MAX_SAFE_INTEGER, Effect, Name, Resume
+from store.references import substitute_inputs
+
+LATER: Final = {
+    "top": frozenset({"limits"}),
+    "node": frozenset({"parent", "owner", "budget", "authority", "evidence", "priority"}),
+    "executor": frozenset({"agent"}),
+    "command": frozenset({"retry"}),
+}
+"""Fields of the format that this version does not act on; to ignore them would be to break a promise."""
+
+INPUT_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
+EXECUTORS: Final = ("operation", "command", "compute", "gate")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Heading(_Part):
+    """Which workflow it is."""
+
+    id: Name
+    version: int = Field(default=1, ge=1, le=MAX_SAFE_INTEGER)
+
+
+class Command(_Part):
+    """A program, as `Build.command` takes it."""
+
+    argv: list[JsonValue] = Field(min_length=1)
+    env: dict[str, JsonValue] = Field(default_factory=dict)
+    cwd: JsonValue = None
+    stdin: JsonValue = None
+    outputs: dict[str, JsonValue] = Field(default_factory=dict)
+    claims: dict[str, JsonValue] = Field(default_factory=dict)
+    effect: Effect = Field(default=Effect.LOCAL_DERIVED_WRITE, strict=False)
+    resume: Resume = Field(default=Resume.DETERMINISTIC, strict=False)
+    max_seconds: float = COMMAND_SECONDS
+
+
+class Executor(_Part):
+    """What a node runs: exactly one of these."""
+
+    operation: str | None = None
+    command: Command | None = None
+    compute: str | None = None
+    gate: str | None = None
+
+
+class Node(_Part):
+    """One node."""
+
+    key: str
+    label: str | None = None
+    after: list[str] = Field(default_factory=list)
+    input: JsonValue = None
+    executor: Executor
+
+
+class Graph(_Part):
+    """A whole graph file."""
+
+    workflow: Heading
+    inputs: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    nodes: list[Node]
+    outputs: JsonValue = None
+
+
+def load_graph(path: Path) -> Workflow:
+    """Load a graph file.
+
+    Args:
+        path: Absolute.
+
+    Returns:
+        The workflow; its source is the path.
+
+    Raises:
+        HostlerError: The file is wrong (invalid-data, one line with the place in the file).
+
+    """
+    graph = parse_graph(read_document(path), str(path))
+    inputs = {}
+    for name, schema in graph.inputs.items():
+        try:
+            inputs[name] = _input(name, schema)
+        except HostlerError as error:
+            raise about(f"{path}: {place(('inputs', name))}", error) from error
+
+    def author(build: Build, values: Mapping[str, Any]) -> JsonValue:
+        for index, node in enumerate(graph.nodes):
+            try:
+                _add(build, node, values)
+            except HostlerError as error:
+                raise about(f"{path}: nodes[{index}]", error) from error
+        try:
+            return substitute_inputs(graph.outputs, values)
+        except HostlerError as error:
+            raise about(f"{path}: outputs", error) from error
+
+    return Workflow(
+        id=graph.workflow.id, version=graph.workflow.version, inputs=inputs, author=author, source=str(path)
+    )
+
+
+def parse_graph(document: JsonValue, subject: str) -> Graph:
+    """Return the graph that a document describes.
+
+    Args:
+        document: What the file holds.
+        subject: The file, for errors.
+
+    Raises:
+        HostlerError: It has another shape (invalid-data with the place in the document).
+
+    """
+    for at in _later(document):
+        raise invalid(f"{subject}: {place(at)}: this version does not know {at[-1]} yet", "leave it out")
+    try:
+        graph = Graph.model_validate(document)
+    except ValidationError as error:
+        raise invalid(f"{subject}: {first_problem(error)}", "compare it with the format of graph files") from error
+    for index, node in enumerate(graph.nodes):
+        given = [name for name in EXECUTORS if getattr(node.executor, name) is not None]
+        where = f"{subject}: nodes[{index}].executor"
+        if len(given) != 1:
+            has = " and ".join(given) or "nothing"
+            raise invalid(f"{where}: node {node.key} has {has}", f"give exactly one of {', '.join(EXECUTORS)}")
+        if given == ["compute"]:
+            raise invalid(
+                f"{where}.compute: node {node.key} names compute code, but a graph file has no code",
+                "use an operation or a command, or write the workflow in Python",
+            )
+        if given == ["gate"] and node.input is not None:
+            raise invalid(f"{subject}: nodes[{index}].input: node {node.key} is a gate", "a gate takes no input")
+    return graph
+
+
+def _later(document: JsonValue) -> Iterator[tuple[str | int, ...]]:
+    """Yield the places of fields that belong to later versions."""
+    if not isinstance(document, dict):
+        return
+    yield from ((name,) for name in document if name in LATER["top"])
+    nodes = document.get("nodes")
+    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
+        if not isinstance(node, dict):
+            continue
+        yield from (("nodes", index, name) for name in node if name in LATER["node"])
+        executor = node.get("executor")
+        if isinstance(executor, dict):
+            yield from (("nodes", index, "executor", name) for name in executor if name in LATER["executor"])
+            command = executor.get("command")
+            if isinstance(command, dict):
+                yield from (
+                    ("nodes", index, "executor", "command", name) for name in command if name in LATER["command"]
+                )
+
+
+def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
+    given: Any = substitute_inputs(node.input, values)
+    executor = node.executor
+    if executor.operation is not None:
+        build.call(executor.operation, key=node.key, input=given, after=node.after, label=node.label)
+    elif executor.gate is not None:
+        build.gate(executor.gate, key=node.key, after=node.after, label=node.label)
+    elif executor.command is not None:
+        words = executor.command
+        fill: Any = partial(substitute_inputs, inputs=values)
+        build.command(
+            fill(words.argv),
+            key=node.key,
+            outputs=fill(words.outputs),
+            claims=fill(words.claims),
+            effect=words.effect,
+            resume=words.resume,
+            max_seconds=words.max_seconds,
+            cwd=fill(words.cwd),
+            env=fill(words.env),
+            stdin=fill(words.stdin),
+            input=given,
+            after=node.after,
+            label=node.label,
+        )
+
+
+def _input(name: str, schema: Mapping[str, JsonValue]) -> Input:
+    if not INPUT_NAME.fullmatch(name):
+        raise invalid("it is no name for an input", "use letters, digits, _ and -")
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        at = place(list(error.absolute_path))
+        raise invalid(f"{at}: {error.message}" if at else error.message, "write it as JSON Schema") from error
+    validator = Draft202012Validator(schema, registry=NoDocuments())
+    check = partial(_check, validator)
+    default = schema.get("default")
+    if "default" in schema:
+        try:
+            check(default)
+        except HostlerError as error:
+            raise about("its default", error) from error
+    description = schema.get("description")
+    return Input(
+        schema=schema,
+        required="default" not in schema,
+        default=default,
+        check=check,
+        text=takes_text(schema),
+        description=description if isinstance(description, str) else "",
+    )
+
+
+def _check(validator: Draft202012Validator, value: JsonValue) -> JsonValue:
+    try:
+        problem = best_match(validator.iter_errors(value))
+    except Unresolvable as error:
+        raise invalid(
+            f"its schema refers to {error.ref}, which is not in the file", "write it into the file"
+        ) from error
+    if problem is not None:
+        at = list(problem.absolute_path)
+        raise invalid(f"{place(at)}: {problem.message}" if at else problem.message, "give a value that fits its schema")
+    return value

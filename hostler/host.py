@@ -1,0 +1,344 @@
+"""A host in a program: it opens the parts, starts the actors, and hands out runs.
+
+with Host() as host:
+    run = host.submit(podcast, source="talk.mp4")
+    outcome = run.wait(timeout=3600)
+"""
+
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pydantic import JsonValue
+
+from actors.mailbox import Mailbox
+from actors.messages import Adopt, CreateRefused, CreateRun, Drain, NodeChanged, Report, RunChanged, RunLeft, RunLost
+from actors.operations import Compute, Operation
+from actors.supervisor import Parts, Supervisor
+from actors.threads import WorkThreads
+from hostler.compiler import Compiled, compile_workflow
+from hostler.config import Config
+from hostler.loading import code_for_run
+from hostler.principal import principal
+from hostres.coordinator import Coordinator
+from hostres.errors import HostlerError
+from hostres.lease import Lease
+from store.clock import SystemClock
+from store.contracts import Request, RequestKind, RunRecord
+from store.home import Home
+from store.hosts import HostIdentity
+from store.ids import new_run_id
+from store.lifecycle import IMMUTABLE, RUN_FINAL, RUN_RESTING, RunStatus
+from store.reader import Reader
+from store.requests import cancel_id, post
+from store.run_store import RunStore
+
+GRACE_S: Final = 5.0
+CLOSE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Where a run stands when `wait` returns.
+
+    Attributes:
+        status: Of the run.
+        counts: Its nodes under the seven headings of a summary.
+        outputs: What a completed run gives back.
+        final: Whether it has ended; otherwise it rests until a person acts, or was handed back.
+
+    """
+
+    run_id: str
+    status: RunStatus
+    counts: Mapping[str, int]
+    outputs: JsonValue
+    final: bool
+
+
+class Run:
+    """A run that this host works on."""
+
+    def __init__(self, run_id: str, host: "Host", *, kept: bool) -> None:
+        self.run_id = run_id
+        self._host = host
+        self._kept = kept
+        self._changed = threading.Condition()
+        self._listeners: list[Callable[[Report], None]] = []
+        self._history: list[Report] = []
+        self._outcome: Outcome | None = None
+        self._error: HostlerError | None = None
+        self._left = False
+
+    def wait(self, timeout: float | None = None) -> Outcome:
+        """Wait until the run has ended, rests for a person, or was handed back.
+
+        Args:
+            timeout: Seconds; None waits without limit.
+
+        Raises:
+            TimeoutError: It still runs.
+            HostlerError: This host could not go on with it; it stands in the store.
+
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._outcome is not None or self._error is not None, timeout):
+                raise TimeoutError(f"{self.run_id} still runs after {timeout:g} s")
+            if self._error is not None:
+                raise self._error
+            if self._outcome is None:
+                raise AssertionError
+            return self._outcome
+
+    def cancel(self, reason: str = "") -> None:
+        """Ask for the run to be cancelled; `wait` says when it is."""
+        self._host.cancel(self.run_id, reason=reason)
+
+    def subscribe(self, listener: Callable[[Report], None]) -> None:
+        """Call *listener* with every durable change so far and to come; it runs on a thread of the host.
+
+        Args:
+            listener: Quick, and does not raise.
+
+        """
+        with self._changed:
+            for report in self._history:
+                listener(report)
+            self._listeners.append(listener)
+
+    @property
+    def left(self) -> bool:
+        """Whether this host is done with the run."""
+        return self._left
+
+    def _hear(self, report: Report) -> None:
+        with self._changed:
+            match report:
+                case NodeChanged() | RunChanged():
+                    self._history.append(report)
+                case _:
+                    pass
+            match report:
+                case RunLeft():
+                    self._left = True
+                    self._outcome = Outcome(
+                        run_id=self.run_id,
+                        status=report.status,
+                        counts=report.counts,
+                        outputs=report.outputs,
+                        final=report.status in RUN_FINAL,
+                    )
+                case RunLost(error=error):
+                    self._left = True
+                    self._error = error
+                case RunChanged(status=status):
+                    # a host that hands the run back at rest says so with `RunLeft`
+                    self._outcome = self._resting(status) if self._kept and status in RUN_RESTING else None
+                case _:
+                    pass
+            self._changed.notify_all()
+            for listener in self._listeners:
+                listener(report)
+
+    def _resting(self, status: RunStatus) -> Outcome:
+        return Outcome(run_id=self.run_id, status=status, counts={}, outputs=None, final=False)
+
+
+class Host:
+    """The actors of one process, over the state of one home and the machine that all homes share.
+
+    Many hosts, in as many processes, may share a home; each run is worked on by one of them at a time.
+    """
+
+    def __init__(self, *, config: Config | None = None, jobs: int | None = None, release_at_rest: bool = False) -> None:
+        """Open the state folder and the machine folder and start the actors.
+
+        Args:
+            config: Places and capacities; None reads them from the environment and the configuration file.
+            jobs: How many nodes of a run may be queued or running here; None is the machine's cpu capacity.
+            release_at_rest: Hand a run back when it rests for a person, as a command does; a program that stays
+                keeps it, and goes on by itself when the answer comes.
+
+        Raises:
+            HostlerError: unsafe-state, newer-schema, profile-mismatch, unsupported-platform…
+
+        """
+        self.config = config or Config.load()
+        self._release_at_rest = release_at_rest
+        self.hung = 0
+        self._runs: dict[str, Run] = {}
+        self._closed = False
+        self._home = Home.open(self.config.home, create=True)
+        self._coordinator = Coordinator(self.config.machine_folder, explicit=self.config.capacity)
+        with contextlib.ExitStack() as opened:
+            opened.callback(self._coordinator.close)
+            self.jobs = jobs if jobs is not None else max(1, self._coordinator.capacity.get("cpu", 1))
+            self._clock = SystemClock()
+            self._store = store = RunStore.open(self._home, clock=self._clock)
+            opened.callback(store.close)
+            self._identity = HostIdentity.register(self._home)
+            opened.callback(self._identity.close)
+            opened.pop_all()
+        self._threads = WorkThreads("hostler-work")
+        self._supervisor = Supervisor.start(
+            parts=Parts(
+                home=self._home,
+                identity=self._identity,
+                clock=self._clock,
+                coordinator=self._coordinator,
+                open_store=lambda: store,
+                threads=self._threads,
+            ),
+            gave_up=self._give_up,
+        )
+        self.gave_up: HostlerError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    @property
+    def commits(self) -> int:
+        """Durable write transactions that this host has made."""
+        return self._store.commits
+
+    def submit(self, workflow: Any, /, *, folder: Path | None = None, **inputs: Any) -> Run:
+        """Compile *workflow* with *inputs*, store the run and work on it.
+
+        Args:
+            workflow: What `@workflow` made.
+            folder: Where relative paths of its inputs and outputs belong; None is the current folder.
+            **inputs: The workflow's inputs.
+
+        """
+        compiled = compile_workflow(workflow, inputs, folder=folder or Path.cwd(), max_nodes=self.config.max_nodes)
+        return self.start(compiled)
+
+    def start(self, compiled: Compiled) -> Run:
+        """Store a compiled workflow as a new run and work on it."""
+        return self._adopt(self.create(compiled), compiled.operations, compiled.computes)
+
+    def create(self, compiled: Compiled) -> str:
+        """Store a compiled workflow as a new run, without working on it.
+
+        Returns:
+            The id of the run, which is durable.
+
+        """
+        now = self._clock.now()
+        record = RunRecord(
+            run_id=new_run_id(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
+            workflow=compiled.plan.workflow,
+            workflow_version=compiled.plan.version,
+            plan_sha256=compiled.plan_sha256,
+            bundle_sha256=compiled.bundle_sha256,
+            folder=compiled.folder,
+            source=compiled.source,
+            created_at=now.at,
+            principal=principal(),
+        )
+        mailbox = Mailbox()
+        self._supervisor.tell(CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox))
+        answer = mailbox.get()
+        if isinstance(answer, CreateRefused):
+            raise answer.error
+        return record.run_id
+
+    def resume(self, run_id: str) -> Run:
+        """Work on a stored run that no host works on.
+
+        Raises:
+            HostlerError: not-found; conflict, another host works on it, or this one lacks what it needs.
+
+        """
+        operations, computes = self._code(run_id)
+        return self._adopt(run_id, operations, computes)
+
+    def operate(self, run_id: str) -> Outcome:
+        """Take up what people asked of a run that no host works on, and hand it back; nothing of it is started."""
+        run = self._adopt(run_id, {}, {}, jobs=0)
+        return run.wait()
+
+    def cancel(self, run_id: str, *, node: str | None = None, reason: str = "") -> None:
+        """Ask durably for a run, or for a node and what depends on it, to be cancelled."""
+        request = Request(
+            request_id=cancel_id(run_id, node),
+            run_id=run_id,
+            kind=RequestKind.CANCEL,
+            node=node,
+            principal=principal(),
+            reason=reason,
+            at=self._clock.now().at,
+        )
+        post(self._home, request, clock=self._clock)
+
+    def lease(self, claims: Mapping[str, int], *, wait: float | None = None, name: str = "") -> Lease:
+        """Admit claims on the machine, without a workflow.
+
+        Args:
+            claims: Resource → units.
+            wait: Seconds to wait; None waits without limit.
+            name: For people who look at the machine.
+
+        """
+        return self._coordinator.lease(claims, wait=wait, name=name)
+
+    def drain(self, *, grace_s: float = GRACE_S) -> None:
+        """Take up nothing more, give what runs *grace_s* seconds, hand the runs back; returns at once."""
+        self._supervisor.tell(Drain(grace_s=grace_s))
+
+    def close(self) -> None:
+        """Hand every run back and end; waits for what runs to stop."""
+        if self._closed:
+            return
+        self._closed = True
+        working = [run for run in self._runs.values() if not run.left]
+        if working:
+            self.drain(grace_s=0.0)
+            deadline = time.monotonic() + CLOSE_S
+            for run in working:
+                with run._changed:  # noqa: SLF001 - Run is the other half of this class
+                    run._changed.wait_for(lambda run=run: run.left, max(0.0, deadline - time.monotonic()))  # type: ignore[misc]  # noqa: SLF001
+        self._supervisor.stop(block=True)
+        self._coordinator.close()
+        self._identity.close()
+        self.hung = self._threads.busy
+
+    def _adopt(
+        self,
+        run_id: str,
+        operations: Mapping[tuple[str, int], Operation],
+        computes: Mapping[str, Compute],
+        *,
+        jobs: int | None = None,
+    ) -> Run:
+        release_at_rest = self._release_at_rest or jobs == 0
+        run = self._runs[run_id] = Run(run_id, self, kept=not release_at_rest)
+        self._supervisor.tell(
+            Adopt(
+                run_id=run_id,
+                operations=operations,
+                computes=computes,
+                jobs=self.jobs if jobs is None else jobs,
+                release_at_rest=release_at_rest,
+                subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class
+            )
+        )
+        return run
+
+    def _code(self, run_id: str) -> tuple[Mapping[tuple[str, int], Operation], Mapping[str, Compute]]:
+        with Reader.open(self._home) as reader:
+            record = reader.run(run_id).record
+            plan = reader.plan(record.plan_sha256)
+            unfinished = {node.key for node in reader.nodes(run_id) if node.status not in IMMUTABLE}
+            return code_for_run(record, plan, reader.bundle, self._home.bundles, nodes=unfinished)
+
+    def _give_up(self, error: HostlerError) -> None:
+        self.gave_up = error

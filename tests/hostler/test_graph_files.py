@@ -1,0 +1,305 @@
+"""Graph files: one model in three languages, and one line with the place for whatever is wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hostler.compiler import Compiled, compile_workflow
+from hostler.loading import load
+from hostres.errors import Code, HostlerError
+from store.contracts import CommandExecutor, GateExecutor, Policy
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+GRAPH: dict[str, Any] = {
+    "workflow": {"id": "demo", "version": 2},
+    "inputs": {"text": {"type": "string"}, "times": {"type": "integer", "minimum": 1, "default": 3}},
+    "nodes": [
+        {
+            "key": "write",
+            "label": "Write it",
+            "input": {"times": {"$input": "times"}},
+            "executor": {
+                "command": {
+                    "argv": ["sh", "-c", "cat > out.txt", {"$input": "times"}],
+                    "stdin": {"$input": "text"},
+                    "env": {"LANG": "C"},
+                    "cwd": "work",
+                    "outputs": {"out": "out.txt"},
+                    "claims": {"cpu": 1},
+                    "effect": "local-read",
+                    "resume": "verified-receipt",
+                    "max_seconds": 60,
+                }
+            },
+        },
+        {"key": "look", "after": ["write"], "executor": {"gate": "final-delivery"}},
+        {
+            "key": "read",
+            "after": ["look"],
+            "executor": {"command": {"argv": ["cat", {"$ref": {"node": "write", "path": ["outputs", "out", "path"]}}]}},
+        },
+    ],
+    "outputs": {"code": {"$ref": {"node": "read", "path": ["exit_code"]}}, "said": {"$input": "text"}},
+}
+
+
+def write(folder: Path, document: Any, name: str = "graph.json") -> Path:
+    path = folder / name
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return path
+
+
+def compiled(path: Path, **inputs: Any) -> Compiled:
+    return compile_workflow(load(path.name, folder=path.parent), inputs, folder=path.parent)
+
+
+def refusal(path: Path, code: Code = Code.INVALID_DATA, **inputs: Any) -> str:
+    with pytest.raises(HostlerError) as caught:
+        compiled(path, **({"text": "a"} | inputs))
+    assert caught.value.code is code
+    line = str(caught.value)
+    assert "\n" not in line
+    assert str(path) in line or "workflow demo" in line or "node " in line
+    return line
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    return {**GRAPH, **changes}
+
+
+def node(**changes: Any) -> dict[str, Any]:
+    return changed(nodes=[{"key": "a", "executor": {"command": {"argv": ["true"]}}, **changes}], outputs=None)
+
+
+def command(**changes: Any) -> dict[str, Any]:
+    return node(executor={"command": {"argv": ["true"], **changes}})
+
+
+def test_a_graph_file_is_compiled_with_its_inputs_filled_in(tmp_path: Path) -> None:
+    made = compiled(write(tmp_path, GRAPH), text="hello", times=2)
+    written, look, read = made.plan.nodes
+    assert (made.plan.workflow, made.plan.version) == ("demo", 2)
+    assert made.plan.inputs == {"text": "hello", "times": 2}
+    assert (made.source, made.bundle, made.bundle_sha256) == (str(tmp_path / "graph.json"), None, None)
+    assert written.input == {
+        "argv": ["sh", "-c", "cat > out.txt", 2],
+        "stdin": "hello",
+        "env": {"LANG": "C"},
+        "value": {"times": 2},
+    }
+    assert written.executor == CommandExecutor(cwd="work", outputs={"out": "out.txt"})
+    assert written.policy == Policy(effect="local-read", resume="verified-receipt", claims={"cpu": 1}, max_seconds=60)
+    assert (written.label, look.executor) == ("Write it", GateExecutor(gate="final-delivery"))
+    assert read.dependencies == ("look", "write")
+    assert read.policy == Policy(effect="local-derived-write", resume="deterministic")
+    assert made.plan.outputs == {"code": {"$ref": {"node": "read", "path": ["exit_code"]}}, "said": "hello"}
+
+
+def test_an_input_that_is_not_given_takes_its_default(tmp_path: Path) -> None:
+    assert compiled(write(tmp_path, GRAPH), text="a").plan.inputs == {"text": "a", "times": 3}
+
+
+def test_the_same_graph_in_three_languages_has_the_same_hash() -> None:
+    hashes = {compiled(EXAMPLES / f"graph.{suffix}").plan_sha256 for suffix in ("json", "toml", "yaml")}
+    assert len(hashes) == 1
+    assert compiled(EXAMPLES / "graph.toml", order="down").plan_sha256 not in hashes
+
+
+def test_a_registered_operation_can_be_named(tmp_path: Path) -> None:
+    good = node(executor={"operation": "files.publish@1"}, input={"source": "a", "target": "b"})
+    plan = compiled(write(tmp_path, good), text="a").plan
+    assert plan.nodes[0].input_schema_sha256
+    bad = node(executor={"operation": "files.publish@1"}, input={"source": "a"})
+    assert "node a: input.target is missing" in refusal(write(tmp_path, bad))
+    gone = node(executor={"operation": "files.publsh@1"})
+    line = refusal(write(tmp_path, gone))
+    assert "nodes[0]: node a: there is no operation files.publsh@1; use one of: files.publish@1" in line
+
+
+@pytest.mark.parametrize("field", ["parent", "owner", "budget", "authority", "evidence", "priority"])
+def test_fields_of_nodes_that_this_version_does_not_act_on_are_refused_by_name(tmp_path: Path, field: str) -> None:
+    line = refusal(write(tmp_path, node(**{field: 1})))
+    assert f"nodes[0].{field}: this version does not know {field} yet" in line
+
+
+def test_so_are_limits_agents_and_retry(tmp_path: Path) -> None:
+    assert "limits: this version does not know limits yet" in refusal(write(tmp_path, changed(limits={"active": 1})))
+    agent = node(executor={"agent": {"goal": "x"}})
+    assert "nodes[0].executor.agent: this version does not know agent yet" in refusal(write(tmp_path, agent))
+    line = refusal(write(tmp_path, command(retry={"attempts": 2})))
+    assert "nodes[0].executor.command.retry: this version does not know retry yet" in line
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ([], "Input should be a valid dictionary"),
+        ({"nodes": []}, "workflow: Field required"),
+        (changed(workflow={"id": "Bad Id"}), "workflow.id: String should match pattern"),
+        (changed(workflow={"id": "x", "version": 0}), "workflow.version: Input should be greater than or equal to 1"),
+        (changed(wrokflow=1), "wrokflow: Extra inputs are not permitted"),
+        (changed(nodes={}), "nodes: Input should be a valid list"),
+        (changed(nodes=[], outputs=None), "workflow demo has no nodes"),
+        (node(inptu=1), "nodes[0].inptu: Extra inputs are not permitted"),
+        (node(executor={}), "nodes[0].executor: node a has nothing; give exactly one of operation, command"),
+        (
+            node(executor={"gate": "deploy", "operation": "a@1"}),
+            "nodes[0].executor: node a has operation and gate; give exactly one",
+        ),
+        (
+            node(executor={"compute": "x"}),
+            "nodes[0].executor.compute: node a names compute code, but a graph file has no code",
+        ),
+        (node(executor={"gate": "deploy"}, input=1), "nodes[0].input: node a is a gate"),
+        (node(executor={"gate": "door"}), "nodes[0]: node a: there is no gate 'door'"),
+        (node(executor={"operation": "files.publish"}), "'files.publish' does not name an operation"),
+        (node(key="A"), "nodes[0]: node 'A': a key is"),
+        (node(after=["b"]), "node a: it comes after node b, which does not exist"),
+        (node(after=["a"]), "node a: it waits for itself"),
+        (node(after="b"), "nodes[0].after: Input should be a valid list"),
+        (node(input={"$input": "none"}), "nodes[0]: $: there is no workflow input none"),
+        (node(input={"x": {"$ref": {"node": "b"}}}), "node a: it refers to node b, which does not exist"),
+        (command(argv=[]), "nodes[0].executor.command.argv: List should have at least 1 item"),
+        (command(argv=[True]), "node a: argv[0] is true or false"),
+        (command(cwd={"$input": "times"}), "node a: cwd is 3, not a path"),
+        (command(effect="some"), "nodes[0].executor.command.effect: Input should be"),
+        (command(effect="trusted-code"), "node a: trusted-code and explicit-code-replay are derived"),
+        (command(outputs={"o": "../x"}), "output o is '../x', which is no path inside the workspace"),
+        (changed(outputs={"x": {"$input": "none"}}), "outputs: $.x: there is no workflow input none"),
+        (changed(outputs={"x": {"$ref": {"node": "none"}}}), "outputs of workflow demo: they refer to node none"),
+        (changed(inputs={"x": {"type": "strin"}}), "inputs.x: type: 'strin' is not valid under any of"),
+        (changed(inputs={"x": {"type": "integer", "default": "a"}}), "inputs.x: its default: 'a' is not of type"),
+        (changed(inputs={"9x": {}}), "it is no name for an input"),
+        (changed(inputs={"x": True}), "inputs.x: Input should be a valid dictionary"),
+        (changed(nodes=[GRAPH["nodes"][0]] * 2), "nodes[1]: node write: there are two nodes of that key"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, document: Any, says: str) -> None:
+    assert says in refusal(write(tmp_path, document))
+
+
+def test_claims_that_nothing_could_admit_have_their_own_code(tmp_path: Path) -> None:
+    assert "node a: claims.cpu" in refusal(write(tmp_path, command(claims={"cpu": 0})), Code.INVALID_CLAIMS)
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad", "says"),
+    [
+        ({"type": "string"}, "a", 1, "1 is not of type 'string'"),
+        ({"type": ["string", "null"]}, None, 1, "1 is not of type"),
+        ({"enum": ["a", 2]}, 2, 3, "3 is not one of"),
+        ({"type": "integer", "minimum": 1, "maximum": 5}, 5, 6, "6 is greater than the maximum of 5"),
+        ({"type": "string", "pattern": "^a+$"}, "aa", "b", "'b' does not match"),
+        ({"type": "array", "items": {"type": "integer"}}, [1, 2], [1, "x"], "[1]: 'x' is not of type 'integer'"),
+        (
+            {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]},
+            {"x": 1},
+            {},
+            "'x' is a required property",
+        ),
+        ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer"}}}, 1, "a", "'a' is not of type 'integer'"),
+        ({"description": "anything"}, {"a": [1]}, None, None),
+    ],
+)
+def test_inputs_are_checked_by_their_json_schema(
+    tmp_path: Path, schema: dict[str, Any], good: Any, bad: Any, says: str | None
+) -> None:
+    path = write(tmp_path, changed(inputs={"x": schema}, nodes=node()["nodes"], outputs=None))
+    assert compiled(path, x=good).plan.inputs == {"x": good}
+    if says is not None:
+        with pytest.raises(HostlerError) as caught:
+            compiled(path, x=bad)
+        assert "input x of workflow demo: " in caught.value.what
+        assert says in caught.value.what
+
+
+@pytest.mark.filterwarnings("ignore:Automatically retrieving remote references:DeprecationWarning")
+def test_a_schema_never_makes_the_program_read_anything_else(tmp_path: Path) -> None:
+    elsewhere = write(tmp_path, {"type": "string"}, "schema.json").as_uri()
+    graph = changed(inputs={"text": {"$ref": elsewhere}}, nodes=node()["nodes"], outputs=None)
+    assert f"its schema refers to {elsewhere}, which is not in the file" in refusal(write(tmp_path, graph))
+
+
+def test_an_input_can_never_act_as_a_reference(tmp_path: Path) -> None:
+    graph = changed(
+        inputs={"x": {}},
+        nodes=[*node()["nodes"], {**node(input={"$input": "x"})["nodes"][0], "key": "b"}],
+        outputs=None,
+    )
+    with pytest.raises(HostlerError, match=r"input x of workflow demo holds an object with the key \$ref"):
+        compiled(write(tmp_path, graph), x={"deep": [{"$ref": {"node": "a", "path": []}}]})
+
+
+# --- the three languages ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.json", '{"workflow": 1, "workflow": 2}', "$.workflow: a duplicate key"),
+        ("a.json", '{"nodes": [{"key": NaN}]}', "$.nodes[0].key: NaN is not a finite number"),
+        ("a.json", '{"nodes": 9007199254740992}', "$.nodes: an integer beyond"),
+        ("a.json", '{"nodes": "\\ud800"}', "$.nodes: a string with a lone surrogate"),
+        ("a.json", "{} x", "not JSON: Extra data at line 1 column 4"),
+        ("a.toml", "[workflow]\nid = 1\nid = 2\n", "it is not TOML: Cannot overwrite a value (at line 3"),
+        ("a.toml", "[workflow]\nid = 2020-01-01\n", "$.workflow.id: a date is not a JSON value"),
+        ("a.toml", "[workflow]\nversion = nan\n", "$.workflow.version: nan is not a finite number"),
+        ("a.yaml", "workflow: 1\nnodes: []\nworkflow: 2\n", "the key workflow stands twice, again at line 3"),
+        ("a.yaml", "nodes:\n  - {a: 1, a: 2}\n", "the key a stands twice, again at line 2"),
+        ("a.yaml", "on: 1\n", "the key 'on' at line 1 is no text; put it in quotes"),
+        ("a.yaml", "1: 1\n", "the key '1' at line 1 is no text"),
+        ("a.yaml", "x: 2020-01-01\n", "2020-01-01 at line 1 would be read as a date; put it in quotes"),
+        ("a.yaml", "x: 1:30\n", "1:30 at line 1 would be read as a number to the base of 60"),
+        ("a.yaml", "x: .nan\n", "$.x: nan is not a finite number"),
+        ("a.yaml", "x: !!python/object/apply:os.system ['true']\n", "could not determine a constructor"),
+        ("a.yaml", "x: [1\n", "it is not YAML: expected ',' or ']', but got"),
+        ("a.yaml", "x: &a [*a]\n", "its aliases make it too large"),
+        ("a.yaml", "x: 1\n---\ny: 2\n", "it is not YAML: but found another document"),
+        ("a.yml", "", "Input should be a valid dictionary"),
+    ],
+)
+def test_what_a_language_would_let_through_is_refused_with_its_place(
+    tmp_path: Path, name: str, text: str, says: str
+) -> None:
+    line = refusal(write(tmp_path, text, name))
+    assert says in line
+    assert str(tmp_path / name) in line
+
+
+def test_a_few_lines_of_aliases_do_not_fill_the_memory(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    assert "its aliases make it too large" in refusal(write(tmp_path, "\n".join(lines), "bomb.yaml"))
+
+
+def test_anchors_and_merges_of_yaml_work(tmp_path: Path) -> None:
+    text = """
+workflow: {id: demo}
+nodes:
+  - {key: a, executor: {command: &base {argv: ["true"], claims: {cpu: 1}}}}
+  - {key: b, executor: {command: {<<: *base, argv: ["false"]}}}
+"""
+    one, two = compiled(write(tmp_path, text, "graph.yml")).plan.nodes
+    assert one.policy == two.policy
+    assert two.input == {"argv": ["false"], "env": {}, "stdin": None, "value": None}
+
+
+def test_text_that_is_not_utf8_or_too_large_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b"x = '\xe9'")
+    assert "is not UTF-8 at byte 5" in refusal(path)
+    with (tmp_path / "large.json").open("wb") as file:
+        file.truncate(16 * 1024 * 1024 + 1)
+    assert "more than 16,777,216" in refusal(tmp_path / "large.json")
+
+
+def test_yaml_gives_the_same_values_as_safe_load(tmp_path: Path) -> None:
+    text = "workflow: {id: demo}\nnodes: [{key: a, input: {yes: [~, 1.5, 0x1f, 1e3, 'on', text, 1_000]}, executor: {command: {argv: ['true']}}}]\n"
+    quoted = text.replace("{yes:", "{'yes':")
+    made = compiled(write(tmp_path, quoted, "graph.yaml")).plan.nodes[0].input
+    assert isinstance(made, dict)
+    assert made["value"] == yaml.safe_load(quoted)["nodes"][0]["input"]

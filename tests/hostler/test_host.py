@@ -1,0 +1,310 @@
+"""A host in a program: runs end, rest, go on, are handed back; and what it costs in commits."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from hostler import Host, OperationFailed, Policy, operation, workflow
+from hostler.config import Config
+from hostres.errors import Code, HostlerError
+from store.clock import SystemClock
+from store.contracts import FailureCode, Request, RequestKind
+from store.home import Home
+from store.lifecycle import RunStatus
+from store.reader import Reader
+from store.requests import post
+from tests.support import until
+
+
+class Number(BaseModel):
+    n: int = 0
+
+
+@operation("test.add", version=1, policy=Policy())
+def add(ctx, input: Number) -> Number:
+    return Number(n=input.n + 1)
+
+
+@operation("test.read", version=1, policy=Policy(effect="local-read"))
+def read(ctx, input: Number) -> Number:
+    return Number(n=input.n + 1)
+
+
+@operation("test.claiming", version=1, policy=Policy(effect="local-read", claims={"cpu": 1}))
+def claiming(ctx, input: Number) -> Number:
+    assert ctx.lease is not None
+    ctx.lease.assert_owned()
+    return Number(n=input.n + 1)
+
+
+@operation("test.paid", version=1, policy=Policy(effect="paid-cloud", resume="ambiguous-after-dispatch"))
+def paid(ctx, input: Number) -> Number:
+    return Number(n=100)
+
+
+@operation("test.breaks", version=1, policy=Policy(effect="local-read"))
+def breaks(ctx, input: Number) -> Number:
+    raise OperationFailed(FailureCode.UNAVAILABLE, "no such camera", "plug it in")
+
+
+@operation("test.raises", version=1, policy=Policy(effect="local-read"))
+def raises(ctx, input: Number) -> Number:
+    raise SystemExit(4)
+
+
+@operation("test.sleeps", version=1, policy=Policy(effect="local-derived-write", max_seconds=60))
+def sleeps(ctx, input: Number) -> Number:
+    ctx.run(["sleep", "60"])
+    return Number(n=1)
+
+
+class Text(BaseModel):
+    path: str
+
+
+@operation("test.writes", version=1, policy=Policy(effect="local-derived-write", publishes=("path",)))
+def writes(ctx, input: Text) -> Text:
+    (ctx.workspace / "x").write_text(ctx.idempotency_key)
+    return Text(path=str(ctx.publish("x", input.path)))
+
+
+@workflow("chain", version=1)
+def chain(build, length: int):
+    last: Any = None
+    for index in range(length):
+        last = build.call(add, key=f"n{index:04d}", input={"n": last["n"] if last else 0})
+    return {"n": last["n"]}
+
+
+@workflow("reading-chain", version=1)
+def reading_chain(build, length: int):
+    last: Any = None
+    for index in range(length):
+        last = build.call(read, key=f"n{index:04d}", input={"n": last["n"] if last else 0})
+    return {"n": last["n"]}
+
+
+@workflow("claiming-chain", version=1)
+def claiming_chain(build, length: int):
+    last: Any = None
+    for index in range(length):
+        last = build.call(claiming, key=f"n{index:04d}", input={"n": last["n"] if last else 0})
+    return {"n": last["n"]}
+
+
+@workflow("fan", version=1)
+def fan(build, width: int):
+    nodes = [build.call(add, key=f"n{index:04d}", input={"n": index}) for index in range(width)]
+    return {"all": [node["n"] for node in nodes]}
+
+
+@workflow("buys", version=1)
+def buys(build):
+    bought = build.call(paid, key="buy", input={"n": 1})
+    after = build.call(add, key="after", input={"n": bought["n"]})
+    build.call(add, key="other", input={"n": 1})
+    return {"n": after["n"]}
+
+
+@workflow("breaking", version=1)
+def breaking(build):
+    bad = build.call(breaks, key="bad", input={"n": 1})
+    build.call(add, key="after", input={"n": bad["n"]})
+    build.call(raises, key="worse", input={"n": 1})
+    build.call(add, key="good", input={"n": 1})
+    return {}
+
+
+@workflow("long", version=1)
+def long(build):
+    build.call(sleeps, key="long", input={"n": 1})
+    return {}
+
+
+@workflow("writing", version=1)
+def writing(build, path: str):
+    done = build.call(writes, key="write", input={"path": path})
+    return {"path": done["path"]}
+
+
+def reader() -> Reader:
+    return Reader.open(Home.open(Config.load().home, create=False))
+
+
+@pytest.mark.parametrize(("flow", "per_step"), [(chain, 1), (reading_chain, 1), (claiming_chain, 2)])
+def test_a_chain_of_200_costs_at_most_one_commit_a_step_without_claims_and_two_with(flow, per_step):
+    with Host() as host:
+        run = host.submit(flow, length=200)
+        assert run.wait(timeout=60).outputs == {"n": 200}
+        # beside the steps: created, claimed, begun
+        assert host.commits <= per_step * 200 + 3
+        if per_step == 2:
+            assert host.commits > 200
+
+
+def test_a_fan_of_200_ends_with_all_its_values():
+    with Host(jobs=8) as host:
+        run = host.submit(fan, width=200)
+        assert run.wait(timeout=60).outputs == {"all": list(range(1, 201))}
+        assert host.commits <= 200 + 3
+
+
+def test_a_failure_says_which_node_which_code_and_what_to_do_and_others_complete():
+    with Host() as host:
+        run = host.submit(breaking)
+        outcome = run.wait(timeout=30)
+        assert outcome.status is RunStatus.PARTIAL
+    with reader() as store:
+        nodes = {node.key: node for node in store.nodes(run.run_id)}
+    assert {key: node.status.value for key, node in nodes.items()} == {
+        "bad": "failed", "after": "skipped", "worse": "failed", "good": "completed",
+    }  # fmt: skip
+    failure = nodes["bad"].failure
+    assert (failure.code, failure.message, failure.todo) == (FailureCode.UNAVAILABLE, "no such camera", "plug it in")
+    assert nodes["worse"].failure.code is FailureCode.INTERNAL
+
+
+def approve(run_id: str, node: str, principal: str = "human:ann", suffix: str = "1") -> None:
+    home = Home.open(Config.load().home, create=False)
+    with reader() as store:
+        plan = next(each for each in store.nodes(run_id) if each.key == node).plan_sha256
+    clock = SystemClock()
+    post(
+        home,
+        Request(
+            request_id=f"approve:{run_id}:{node}:{suffix}",
+            run_id=run_id,
+            kind=RequestKind.APPROVE,
+            node=node,
+            plan_sha256=plan,
+            principal=principal,
+            at=clock.now().at,
+        ),
+        clock=clock,
+    )
+
+
+def test_a_resting_run_that_a_program_keeps_goes_on_when_the_answer_comes():
+    with Host() as host:
+        run = host.submit(buys)
+        resting = run.wait(timeout=30)
+        assert (resting.status, resting.final) == (RunStatus.APPROVAL_REQUIRED, False)
+        ended = threading.Event()
+        run.subscribe(lambda report: ended.set() if getattr(report, "drained", None) is False else None)
+        approve(run.run_id, "buy", principal="agent:buy", suffix="0")
+        approve(run.run_id, "buy")
+        assert ended.wait(30)
+        assert run.wait(timeout=1).outputs == {"n": 101}
+
+
+def test_a_resting_run_is_handed_back_and_goes_on_elsewhere():
+    with Host(release_at_rest=True) as host:
+        run = host.submit(buys)
+        assert run.wait(timeout=30).counts["resting"] == 1
+    with reader() as store:
+        assert store.run(run.run_id).owner is None
+    approve(run.run_id, "buy")
+    with Host() as host:
+        host.operate(run.run_id)
+        with reader() as store:
+            nodes = {node.key: node.status.value for node in store.nodes(run.run_id)}
+        assert nodes == {"buy": "ready", "after": "pending", "other": "completed"}
+        assert host._adopt(run.run_id, {("test.paid", 1): paid, ("test.add", 1): add}, {}).wait(30).outputs == {
+            "n": 101
+        }
+
+
+def test_cancelling_a_run_ends_its_processes_before_it_is_called_cancelled():
+    with Host() as host:
+        run = host.submit(long)
+        until(lambda: node_status(run.run_id, "long") == "running")
+        until(lambda: sleepers(run.run_id))
+        run.cancel("enough")
+        assert run.wait(timeout=30).status is RunStatus.CANCELLED
+        assert not sleepers(run.run_id)
+
+
+def node_status(run_id: str, node: str) -> str:
+    with reader() as store:
+        return next(each.status.value for each in store.nodes(run_id) if each.key == node)
+
+
+def sleepers(run_id: str) -> list[str]:
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"HOSTLER_RUN={run_id}".encode() in environ.read_bytes().split(b"\0"):
+                found.append(environ.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def test_closing_a_host_hands_its_runs_back_and_ends_what_they_started():
+    with Host() as host:
+        run = host.submit(long)
+        until(lambda: sleepers(run.run_id))
+    assert not sleepers(run.run_id)
+    with reader() as store:
+        assert store.run(run.run_id).owner is None
+    assert node_status(run.run_id, "long") == "ready"
+
+
+def test_what_is_published_has_its_final_name_in_the_folder_of_the_run(tmp_path):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    with Host() as host:
+        run = host.submit(writing, folder=folder, path="out/x.txt")
+        assert run.wait(timeout=30).outputs == {"path": str(folder / "out" / "x.txt")}
+    assert (folder / "out" / "x.txt").read_text() == f"{run.run_id}:write:1"
+
+
+def test_a_lease_needs_no_workflow():
+    with Host() as host, host.lease({"whisper": 1}, wait=5, name="by hand") as lease:
+        assert lease.run(["true"]).code == 0
+        with pytest.raises(HostlerError) as caught:
+            host.lease({"whisper": 1}, wait=0)
+        assert caught.value.code is Code.WAIT_TIMEOUT
+
+
+def test_a_run_that_a_living_host_owns_is_not_to_be_had():
+    with Host() as one, Host() as other:
+        run = one.submit(long)
+        until(lambda: sleepers(run.run_id))
+        with pytest.raises(HostlerError) as caught:
+            other._adopt(run.run_id, {}, {}).wait(30)
+        assert caught.value.code is Code.CONFLICT
+
+
+def test_many_runs_share_a_host():
+    with Host() as host:
+        runs = [host.submit(chain, length=5) for _ in range(12)]
+        assert all(run.wait(timeout=30).status is RunStatus.COMPLETED for run in runs)
+
+
+def test_time_and_memory_per_node_do_not_grow_with_size():
+    """Counted, not timed: commits and events a node are the same at 50 and at 400 nodes."""
+
+    def cost(length: int) -> tuple[int, int]:
+        with Host() as host:
+            run = host.submit(chain, length=length)
+            run.wait(timeout=60)
+            commits = host.commits
+        with reader() as store:
+            return commits, sum(1 for _ in store.events(run.run_id))
+
+    (few_commits, few_events), (many_commits, many_events) = cost(50), cost(400)
+    assert many_commits - few_commits <= 350
+    assert many_events - few_events == 350 * 3
+
+
+def test_a_home_that_others_can_read_is_refused(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir(mode=0o755)
+    home.chmod(0o755)
+    with pytest.raises(HostlerError) as caught:
+        Host()
+    assert caught.value.code is Code.UNSAFE_STATE

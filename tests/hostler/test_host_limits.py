@@ -1,0 +1,244 @@
+"""Bounds and faults of a node's own work: time, size, kinds of values, what it raises, what it leaves."""
+
+import math
+import threading
+import time
+
+import pytest
+from pydantic import BaseModel
+
+from actors.scheduling import stopping
+from hostler import Host, Policy, operation, workflow
+from hostler.config import Config
+from store.contracts import FailureCode, NodeRecord
+from store.home import Home
+from store.lifecycle import RunStatus, Status
+from store.reader import Reader
+from tests.support import until
+
+
+class Given(BaseModel):
+    model_config = {"extra": "allow"}
+
+
+class Value(BaseModel):
+    value: float = 0.0
+    text: str = ""
+
+
+def run_one(function, *, timeout=30, given=None, during=None, **policy) -> tuple[NodeRecord, RunStatus]:
+    """Run one operation made of *function* and return its record."""
+
+    def body(ctx, input: Given) -> Value:
+        return function(ctx)
+
+    body.__annotations__ = {"input": Given, "return": Value}
+    work = operation("test.one", version=1, policy=Policy(**{"effect": "local-derived-write", **policy}))(body)
+
+    @workflow("one", version=1)
+    def one(build):
+        build.call(work, key="one", input=given or {})
+        return {}
+
+    with Host() as host:
+        run = host.submit(one)
+        if during is not None:
+            during(run)
+        status = run.wait(timeout=timeout).status
+    with Reader.open(Home.open(Config.load().home, create=False)) as reader:
+        (record,) = reader.nodes(run.run_id)
+        return record, status
+
+
+def test_a_node_out_of_time_is_ended_with_its_processes():
+    def sleeps(ctx):
+        ctx.run(["sleep", "60"])
+
+    record, status = run_one(sleeps, max_seconds=0.2)
+    assert (record.failure.code, status) == (FailureCode.TIMEOUT, RunStatus.FAILED)
+
+
+def test_a_callback_that_ignores_its_deadline_is_given_up_on_and_publishes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(stopping, "OVERDUE_AFTER_S", 0.2)
+    go, tried = threading.Event(), threading.Event()
+
+    def stubborn(ctx):
+        go.wait(30)
+        (ctx.workspace / "x").write_text("late")
+        try:
+            ctx.publish("x", tmp_path / "late.txt")
+        finally:
+            tried.set()
+
+    record, _ = run_one(stubborn, max_seconds=0.2)
+    assert record.failure.code is FailureCode.TIMEOUT
+    go.set()
+    assert tried.wait(10)
+    assert not (tmp_path / "late.txt").exists()
+
+
+def test_a_value_that_is_no_json_is_refused_with_its_path():
+    record, _ = run_one(lambda ctx: Value(value=-math.inf))
+    assert record.failure.code is FailureCode.INVALID_DATA
+    assert "value" in record.failure.message
+
+
+def test_a_result_over_its_limit_fails_its_node_and_says_to_use_a_file():
+    record, _ = run_one(lambda ctx: Value(text="x" * 2000), max_output_bytes=1000)
+    assert record.failure.code is FailureCode.INVALID_DATA
+    assert "too large" in record.failure.message
+    assert "file" in record.failure.todo
+
+
+def test_an_error_text_of_50_mb_is_cut_and_ends_the_run():
+    def raises(ctx):
+        raise ValueError("x" * 50_000_000)
+
+    record, status = run_one(raises)
+    assert record.failure.code is FailureCode.INTERNAL
+    assert len(record.failure.message) < 5000
+    assert status is RunStatus.FAILED
+
+
+def test_a_program_that_is_missing_is_named():
+    def missing(ctx):
+        ctx.run(["no-such-program-here"])
+
+    record, _ = run_one(missing)
+    assert record.failure.code is FailureCode.UNAVAILABLE
+    assert "no-such-program-here" in record.failure.message
+
+
+def test_a_failing_program_is_told_by_its_code_and_its_last_words():
+    def fails(ctx):
+        ctx.run(["sh", "-c", "echo first >&2; echo 'caf\\351 is wrong' >&2; exit 3"])
+
+    record, _ = run_one(fails)
+    assert record.failure.code is FailureCode.SUBPROCESS
+    assert "exit code 3" in record.failure.message
+    assert "is wrong" in record.failure.message
+
+
+def test_a_program_killed_from_outside_is_retryable_and_said_so():
+    def killed(ctx):
+        ctx.run(["sh", "-c", "kill -9 $$"])
+
+    record, _ = run_one(killed)
+    assert record.failure.retryable
+    assert "signal 9" in record.failure.message
+
+
+def test_an_exit_code_can_be_looked_at_instead():
+    def looks(ctx):
+        done = ctx.run(["sh", "-c", "echo out; echo err >&2; exit 7"], check=False)
+        return Value(text=f"{done.code} {done.stdout!r} {done.stderr!r}")
+
+    record, status = run_one(looks)
+    assert status is RunStatus.COMPLETED
+    assert record.failure is None
+
+
+def test_processes_of_a_node_know_their_run_node_and_share_of_the_machine():
+    seen = {}
+
+    def asks(ctx):
+        done = ctx.run(
+            ["sh", "-c", 'echo "$HOSTLER_RUN $HOSTLER_NODE $HOSTLER_CPUS $OMP_NUM_THREADS"; test -n "$HOSTLER_LEASE"']
+        )
+        seen["text"] = done.stdout.decode()
+        return Value()
+
+    run_one(asks, claims={"cpu": 1})
+    run_id, node, cpus, threads = seen["text"].split()
+    assert run_id.startswith("run_")
+    assert (node, cpus, threads) == ("one", "1", "1")
+
+
+def test_what_an_interrupted_attempt_left_is_gone_before_the_next_one():
+    starts = []
+
+    def leaves(ctx):
+        starts.append(sorted(path.name for path in ctx.workspace.iterdir()))
+        (ctx.workspace / "half.mp4").write_text("half")
+        if len(starts) == 1:
+            ctx.run(["sleep", "60"])
+        return Value()
+
+    def body(ctx, input: Given) -> Value:
+        return leaves(ctx)
+
+    body.__annotations__ = {"input": Given, "return": Value}
+    work = operation("test.leaves", version=1, policy=Policy(effect="local-derived-write"))(body)
+
+    @workflow("leaves", version=1)
+    def flow(build):
+        build.call(work, key="one", input={})
+        return {}
+
+    with Host() as host:
+        run = host.submit(flow)
+        until(lambda: starts)
+    with Host() as host:
+        assert host._adopt(run.run_id, {("test.leaves", 1): work}, {}).wait(30).status is RunStatus.COMPLETED
+    assert starts == [[], []]
+
+
+def test_progress_reaches_subscribers_clamped_and_never_going_back():
+    reports = []
+
+    def works(ctx):
+        for fraction in (-1.0, 0.25, math.nan, 0.1, 7.0):
+            ctx.progress(fraction, "encoding")
+            time.sleep(0.21)  # the rate of the view is part of what is tested
+        return Value()
+
+    def listen(run):
+        run.subscribe(lambda report: reports.append(report.fraction) if hasattr(report, "fraction") else None)
+
+    run_one(works, during=listen)
+    known = [fraction for fraction in reports if fraction is not None]
+    assert known == sorted(known)
+    assert set(known) <= {0.0, 0.25, 1.0}
+
+
+def test_a_node_that_cannot_be_cancelled_finishes():
+    started, go = threading.Event(), threading.Event()
+
+    def works(ctx):
+        started.set()
+        assert go.wait(20)
+        return Value()
+
+    def cancel(run):
+        assert started.wait(10)
+        run.cancel()
+        go.set()
+
+    record, status = run_one(works, cancellable=False, during=cancel)
+    assert record.status is Status.COMPLETED
+    assert status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize("how", ["swallows", "checks"])
+def test_cancelled_python_work_stops_where_it_looks(how):
+    started = threading.Event()
+
+    def works(ctx):
+        started.set()
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            if how == "checks":
+                ctx.check_cancelled()
+            else:
+                try:
+                    ctx.run(["sleep", "5"])
+                except Exception:
+                    return Value(text="swallowed")
+        return Value()
+
+    def cancel(run):
+        assert started.wait(10)
+        run.cancel()
+
+    record, status = run_one(works, during=cancel)
+    assert (record.status, status) == (Status.CANCELLED, RunStatus.CANCELLED)
