@@ -1,0 +1,1 @@
+"""The operations that come with the host; a kind's first word names the module that has it."""

@@ -1,0 +1,103 @@
+"""Give results their final names."""
+
+import hashlib
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from actors.context import Context, OperationFailed
+from hostler.authoring import operation
+from hostler.operations.ffmpeg import require_file
+from store.contracts import Effect, FailureCode, Policy, Resume
+
+CHUNK_BYTES: Final = 1 << 20
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PublishInput(_Model):
+    """A finished file and the name it gets.
+
+    Attributes:
+        source: The file; it stays where it is.
+        target: Its final name, relative to the run's folder or absolute; missing folders are made.
+        overwrite: Whether a file of that name with other content may be replaced.
+
+    """
+
+    source: str = Field(min_length=1)
+    target: str = Field(min_length=1)
+    overwrite: bool = False
+
+
+class Published(_Model):
+    """A file under its final name.
+
+    Attributes:
+        path: Absolute.
+        bytes: Size.
+        sha256: Digest of its content.
+
+    """
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@operation(
+    "files.publish",
+    version=1,
+    policy=Policy(
+        effect=Effect.LOCAL_DERIVED_WRITE,
+        resume=Resume.DETERMINISTIC,
+        claims={"local-io": 1},
+        publishes=("target",),
+        max_seconds=3600,
+    ),
+)
+def publish(ctx: Context, input: PublishInput) -> Published:
+    """Copy a file to its final name, whole or not at all, and never unasked over another file."""
+    source = require_file(ctx, input.source)
+    target = ctx.path(input.target)
+    sha256 = _digest(ctx, source)
+    size = source.stat().st_size
+    if target.is_dir():
+        raise OperationFailed(FailureCode.INVALID_DATA, f"{target} is a folder", "name a file as the target")
+    if target.is_symlink() or target.exists():
+        if _same(ctx, target, size, sha256):
+            return Published(path=str(target), bytes=size, sha256=sha256)
+        if not input.overwrite:
+            raise OperationFailed(
+                FailureCode.CONFLICT,
+                f"{target} exists and has other content",
+                "move it away, choose another target, or set overwrite",
+            )
+    return Published(path=str(_published(ctx, source, target)), bytes=size, sha256=sha256)
+
+
+def _published(ctx: Context, source: Path, target: Path) -> Path:
+    try:
+        return ctx.publish(source, target)
+    except OSError as error:
+        raise OperationFailed(
+            FailureCode.UNAVAILABLE,
+            f"{target} could not be written: {error.strerror}",
+            "look at the folder's permissions and free space, then retry the node",
+        ) from error
+
+
+def _digest(ctx: Context, path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            ctx.check_cancelled()
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _same(ctx: Context, target: Path, size: int, sha256: str) -> bool:
+    return target.is_file() and target.stat().st_size == size and _digest(ctx, target) == sha256
