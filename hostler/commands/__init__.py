@@ -1,0 +1,28 @@
+"""The commands of `hostler`: one module each, with `add(subparsers)` and `run(args)`, imported when named."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "run": "plan, create and run a workflow here, with a live view",
+        "plan": "compile a workflow and show what it would do, without doing it",
+        "submit": "create a run and leave it to be resumed",
+        "resume": "go on with a run here",
+        "watch": "look on while another process works on a run",
+        "cancel": "stop a run or one node of it",
+        "approve": "answer what waits for a person",
+        "retry": "let a failed or blocked node be tried again",
+        "replay": "let trusted code that was interrupted run again",
+        "settle": "say what became of an effect that was interrupted",
+        "runs": "list runs, newest first",
+        "show": "show a run and its nodes",
+        "events": "print the event log of a run",
+        "logs": "print what the processes of a node wrote",
+        "exec": "run any command under machine-wide admission",
+        "top": "show who holds the machine and who waits",
+        "doctor": "check the installation and the machine",
+    }
+)
+"""Name → summary, in the order in which `--help` lists them."""

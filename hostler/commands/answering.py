@@ -1,0 +1,43 @@
+"""What `retry`, `replay` and `settle` have in common: one request about one node."""
+
+import argparse
+from typing import Any
+
+from hostler.commands.arguments import add_json, add_run
+from hostler.commands.output import print_json, print_line
+from hostler.commands.places import node_of, reading
+from hostler.commands.posting import ask, have_it_consumed, look_at, next_step
+from store.contracts import RequestKind
+
+
+def add_answer(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments RUN and NODE, `--reason` and `--json`."""
+    add_run(parser)
+    parser.add_argument("node", metavar="NODE", help="key of the node")
+    parser.add_argument("--reason", default="", metavar="T", help="why; it is kept in the log")
+    add_json(parser)
+
+
+def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, data: dict[str, Any] | None = None) -> int:
+    """Post one request about a node and let it take effect.
+
+    Args:
+        args: Of the command.
+        kind: What is wanted.
+        done: What to say of the node afterwards.
+        data: What the kind needs besides.
+
+    Returns:
+        The exit code.
+
+    """
+    with reading() as (home, reader):
+        subject = look_at(reader, args.run)
+        node = node_of(reader, subject.run_id, args.node)
+        ask(home, subject, kind, node, plan_sha256=node.plan_sha256, reason=args.reason, data=data)
+        have_it_consumed(subject)
+    if args.json:
+        print_json({"run_id": subject.run_id, "node": node.key, "answer": kind.value})
+    else:
+        print_line(f"{node.key} {done}\n{next_step(subject)}")
+    return 0

@@ -1,0 +1,156 @@
+"""`hostler approve`: answer what waits for a person."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Final
+
+from hostler.commands.arguments import add_json, add_run, command_parser
+from hostler.commands.endings import RESTS
+from hostler.commands.output import print_json, print_line
+from hostler.commands.places import node_of, reading
+from hostler.commands.posting import Subject, ask, have_it_consumed, look_at, next_step
+from hostler.views.approval import node_plan_json, node_plan_text
+from hostler.views.terminal import harmless
+from hostler.views.waiting import Waiting, waiting_on
+from store.contracts import NodeRecord, RequestKind
+from store.home import Home
+from store.lifecycle import Status
+from store.reader import Reader
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+ANSWERS: Final = {
+    "y": RequestKind.APPROVE,
+    "yes": RequestKind.APPROVE,
+    "d": RequestKind.DENY,
+    "deny": RequestKind.DENY,
+}
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(
+        subparsers, "approve", description="answer what waits for a person", example="- publish --plan 3f2a…"
+    )
+    add_run(parser)
+    parser.add_argument(
+        "node",
+        metavar="NODE",
+        nargs="?",
+        help="key of the node; without it, all that waits is listed and asked",
+    )
+    parser.add_argument("--plan", metavar="HASH", help="approve exactly this node plan, without asking")
+    parser.add_argument("--deny", action="store_true", help="say no; the node fails")
+    parser.add_argument("--reason", default="", metavar="T", help="why; it is kept in the log")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer, or show what waits."""
+    with reading() as (home, reader):
+        subject = look_at(reader, args.run)
+        desk = _Desk(home, reader, subject, deny=args.deny, reason=args.reason, json=args.json)
+        if args.node is None:
+            return desk.all_that_waits()
+        node = node_of(reader, subject.run_id, args.node)
+        if args.plan is not None:
+            return desk.answered([desk.answer(node, args.plan)])
+        return desk.one(node)
+
+
+class _Desk:
+    """Where the questions of one run are answered."""
+
+    def __init__(self, home: Home, reader: Reader, subject: Subject, *, deny: bool, reason: str, json: bool) -> None:
+        self._home = home
+        self._reader = reader
+        self._subject = subject
+        self._kind = RequestKind.DENY if deny else RequestKind.APPROVE
+        self._reason = reason
+        self._json = json
+
+    def all_that_waits(self) -> int:
+        """List what waits for approval; on a terminal, ask one by one."""
+        subject = self._subject
+        waits = [
+            waiting
+            for waiting in waiting_on(subject.run_id, subject.plan, subject.nodes.values())
+            if waiting.reason is Status.APPROVAL_REQUIRED
+        ]
+        if self._json:
+            print_json({"run_id": subject.run_id, "waiting_on": [self._json_of(waiting) for waiting in waits]})
+            return RESTS if waits else 0
+        if not waits:
+            print_line(f"nothing of {subject.run_id} waits for approval")
+            return 0
+        return self._question([subject.nodes[waiting.node] for waiting in waits], waits)
+
+    def one(self, node: NodeRecord) -> int:
+        """Show the exact plan of a node and ask."""
+        subject = self._subject
+        waits = [
+            waiting
+            for waiting in waiting_on(subject.run_id, subject.plan, [node])
+            if waiting.reason is Status.APPROVAL_REQUIRED
+        ]
+        if not waits:
+            # Says that there is nothing to answer, or that this principal may not.
+            self.answer(node, node.plan_sha256)
+        return self._question([node], waits)
+
+    def answer(self, node: NodeRecord, plan_sha256: str | None, kind: RequestKind | None = None) -> dict[str, str]:
+        """Post the answer to one node, for exactly that plan."""
+        chosen = kind or self._kind
+        ask(self._home, self._subject, chosen, node, plan_sha256=plan_sha256, reason=self._reason)
+        return {"node": node.key, "answer": chosen.value, "plan_sha256": plan_sha256 or ""}
+
+    def answered(self, answers: list[dict[str, str]]) -> int:
+        """Let the answers take effect and say so."""
+        have_it_consumed(self._subject)
+        if self._json:
+            print_json({"run_id": self._subject.run_id, "answers": answers})
+            return 0
+        for answer in answers:
+            done = "denied" if answer["answer"] == RequestKind.DENY else "approved"
+            print_line(f"{done} {answer['node']} with plan {answer['plan_sha256']}")
+        print_line(next_step(self._subject))
+        return 0
+
+    def _question(self, nodes: list[NodeRecord], waits: list[Waiting]) -> int:
+        answers = []
+        asks = sys.stdin.isatty() and sys.stdout.isatty() and not self._json
+        for node, waiting in zip(nodes, waits, strict=True):
+            plan_sha256 = waiting.plan_sha256
+            if plan_sha256 is not None:
+                print_line(node_plan_text(self._reader.node_plan(plan_sha256), plan_sha256))
+            print_line(f"  {harmless(waiting.message)}")
+            if not asks:
+                print_line(f"  {waiting.command}")
+                continue
+            kind = _asked(self._kind)
+            if kind is not None:
+                answers.append(self.answer(node, plan_sha256, kind))
+        if not answers:
+            return RESTS
+        self.answered(answers)
+        return 0 if len(answers) == len(nodes) else RESTS
+
+    def _json_of(self, waiting: Waiting) -> dict[str, object]:
+        shape = waiting.to_json()
+        if waiting.plan_sha256 is not None:
+            shape |= node_plan_json(self._reader.node_plan(waiting.plan_sha256), waiting.plan_sha256)
+        return shape
+
+
+def _asked(kind: RequestKind) -> RequestKind | None:
+    if kind is RequestKind.DENY:
+        return RequestKind.DENY if _line("deny? [y/N] ") in {"y", "yes"} else None
+    return ANSWERS.get(_line("approve? [y]es, [d]eny, [N]ot now: "))
+
+
+def _line(question: str) -> str:
+    try:
+        return input(question).strip().lower()
+    except EOFError:
+        return ""

@@ -1,0 +1,81 @@
+"""Arguments that several commands share."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse gives it no other name)
+
+RUN_HELP: Final = "a run: any unique prefix of its id, or - for the newest"
+WORKFLOW_HELP: Final = (
+    "file.py, file.py:name, package.module:name, or a graph file (.json, .toml, .yaml); "
+    "paths in its inputs are relative to the current folder"
+)
+
+
+def command_parser(subparsers: "Subparsers", name: str, *, description: str, example: str) -> argparse.ArgumentParser:
+    """Add a command with a description and an example.
+
+    Args:
+        subparsers: Where to add it.
+        name: The command.
+        description: What it does; its `--help` says so.
+        example: A line to type, without the program's name.
+
+    """
+    return subparsers.add_parser(
+        name,
+        help=description,
+        description=f"{description[:1].upper()}{description[1:]}.",
+        epilog=f"example: hostler {name} {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def add_json(parser: argparse.ArgumentParser, what: str = "print one JSON object") -> None:
+    """Add `--json`."""
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the argument RUN."""
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add `--jobs`."""
+    parser.add_argument(
+        "--jobs",
+        type=positive,
+        metavar="N",
+        help="at most N nodes at a time (default: the machine's cpu capacity)",
+    )
+
+
+def add_workflow(parser: argparse.ArgumentParser) -> None:
+    """Add WORKFLOW and its inputs."""
+    parser.add_argument("workflow", metavar="WORKFLOW", help=WORKFLOW_HELP)
+    parser.add_argument(
+        "-i",
+        action="append",
+        default=[],
+        dest="inputs",
+        metavar="KEY=VALUE",
+        help="an input: text for one of type string, else JSON; may be given several times",
+    )
+    parser.add_argument(
+        "--input",
+        type=Path,
+        metavar="FILE",
+        dest="input_file",
+        help="a JSON file with an object of inputs; -i overrides it",
+    )
+
+
+def positive(text: str) -> int:
+    """Read a whole number above zero."""
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+    return int(text)

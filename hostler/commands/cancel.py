@@ -1,0 +1,69 @@
+"""`hostler cancel`: stop a run or one node of it, also from another process."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from hostler.commands.arguments import add_json, add_run, command_parser
+from hostler.commands.output import print_json, print_line
+from hostler.commands.places import node_of, reading
+from hostler.commands.posting import Subject, ask, have_it_consumed, look_at
+from hostler.config import Config
+from hostler.host import Host
+from hostres.errors import Code, HostlerError
+from store.contracts import RequestKind
+from store.lifecycle import RUN_FINAL, RunStatus
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(subparsers, "cancel", description="stop a run or one node of it", example="-")
+    add_run(parser)
+    parser.add_argument("--node", metavar="N", help="only this node, and what depends on it")
+    parser.add_argument("--reason", default="", metavar="T", help="why; it is kept in the log")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Post the request and see to it that somebody acts on it."""
+    with reading() as (home, reader):
+        subject = look_at(reader, args.run)
+        node = node_of(reader, subject.run_id, args.node) if args.node is not None else None
+        if node is None and subject.run.status in RUN_FINAL:
+            return _already_over(subject, json=args.json)
+        ask(home, subject, RequestKind.CANCEL, node, reason=args.reason)
+        if node is not None:
+            have_it_consumed(subject)
+        elif not subject.owned:
+            _end_here(subject.run_id)
+        status = reader.run(subject.run_id).status
+    what = f"node {node.key} of {subject.run_id}" if node else subject.run_id
+    said = f"host {subject.run.owner.host} stops it" if subject.owned and subject.run.owner else f"now {status}"
+    if args.json:
+        print_json({"run_id": subject.run_id, "node": args.node, "status": status.value})
+    else:
+        print_line(f"cancel of {what} asked for; {said}")
+    return 0
+
+
+def _already_over(subject: Subject, *, json: bool) -> int:
+    status = subject.run.status
+    if status is not RunStatus.CANCELLED:
+        raise HostlerError(
+            Code.CONFLICT,
+            f"run {subject.run_id} is {status}; there is nothing to cancel",
+            f"see `hostler show {subject.run_id}`",
+        )
+    if json:
+        print_json({"run_id": subject.run_id, "node": None, "status": status.value})
+    else:
+        print_line(f"{subject.run_id} is cancelled already")
+    return 0
+
+
+def _end_here(run_id: str) -> None:
+    # Nobody owns it; it must be taken up to end, since processes of a dead attempt may still run.
+    with Host(config=Config.load(), release_at_rest=True) as host:
+        host.resume(run_id).wait()

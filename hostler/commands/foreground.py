@@ -1,0 +1,151 @@
+"""A run in the foreground: shown while it goes, stopped in good order by Ctrl-C, told at its end."""
+
+import sys
+import time
+from collections.abc import Sequence
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from actors.messages import Report, RunLeft, RunLost
+from hostler.commands.endings import CANCELLED, EXITS, ending_text
+from hostler.commands.interrupts import Interrupted, Interrupts
+from hostler.commands.output import print_json, print_line
+from hostler.commands.places import whole
+from hostler.host import Host, Run
+from hostler.views.board import Board
+from hostler.views.lines import PlainView
+from hostler.views.show import show_json
+from hostler.views.terminal import console, is_terminal
+from hostres.errors import Code, HostlerError
+from store.contracts import NodeRecord
+from store.home import Home
+from store.reader import Reader
+
+GRACE_S: Final = 10.0
+SHORT_GRACE_S: Final = 1.0
+
+
+class _Over:
+    """The run was over before anybody listened."""
+
+
+class View(Protocol):
+    """What shows a run while it goes."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+    def apply(self, change: Report, now_s: float) -> None:
+        """Take in a change at that monotonic second."""
+
+    def say(self, text: str) -> None:
+        """Tell the reader something."""
+
+
+class SilentView:
+    """The view of `--json`."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing behind."""
+
+    def apply(self, change: object, now_s: float) -> None:
+        """Tell nobody."""
+
+    def say(self, text: str) -> None:
+        """Tell whoever reads the errors."""
+        sys.stderr.write(f"{text}\n")
+
+
+def attend(host: Host, run: Run, home: Home, *, before: Sequence[NodeRecord], json: bool) -> int:
+    """Show a run until this host is done with it.
+
+    Args:
+        host: The host it runs in.
+        run: The run.
+        home: Where it is stored.
+        before: Its nodes as they stood before this host took it up.
+        json: Print only one JSON object, at the end.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        HostlerError: The host could not take the run up, or not go on with it; internal, if an operation hangs.
+
+    """
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    with Interrupts(inbox), Reader.open(home) as reader:
+        with view_of(run.run_id, reader, before, json=json) as view:
+            run.subscribe(inbox.put)
+            if run.left:
+                inbox.put(_Over())
+            _show(host, run, view, inbox)
+        run.wait(timeout=0)
+        code = tell_ending(reader, run.run_id, json=json)
+    host.close()
+    if host.hung and code == CANCELLED:
+        raise HostlerError(
+            Code.INTERNAL,
+            f"{host.hung} of the operations of {run.run_id} still ran after their grace and ended with this process",
+            "let them look at ctx.check_cancelled(), or wait for processes with ctx.run",
+        )
+    return code
+
+
+def tell_ending(reader: Reader, run_id: str, *, json: bool) -> int:
+    """Print where a run stands, and return the exit code that says the same.
+
+    Args:
+        reader: The store.
+        run_id: The run.
+        json: Print a JSON object.
+
+    """
+    stored, plan, nodes = whole(reader, run_id)
+    if json:
+        print_json(show_json(stored, plan, nodes))
+    else:
+        print_line(ending_text(stored, plan, nodes))
+    return EXITS[stored.status]
+
+
+def view_of(run_id: str, reader: Reader, before: Sequence[NodeRecord], *, json: bool) -> View:
+    """Return the view of a run that fits where standard output goes.
+
+    Args:
+        run_id: The run.
+        reader: The store.
+        before: Its nodes as they stand when the view begins.
+        json: Tell nothing.
+
+    """
+    if json:
+        return SilentView()
+    stored = reader.run(run_id)
+    board = Board(run_id=run_id, workflow=stored.record.workflow, started_s=time.monotonic(), status=stored.status)
+    board.fill(reader.plan(stored.record.plan_sha256), before)
+    if not is_terminal():
+        return PlainView(board, print_line)
+    from hostler.views.live import LiveView  # noqa: PLC0415 (slow to import, needed on terminals only)
+
+    return LiveView(board, console())
+
+
+def _show(host: Host, run: Run, view: View, inbox: "SimpleQueue[Any]") -> None:
+    while True:
+        match inbox.get():
+            case Interrupted(times=times):
+                if times == 1:
+                    view.say(f"stopping {run.run_id}: what runs has {GRACE_S:.0f} s to end; again to hurry")
+                host.drain(grace_s=GRACE_S if times == 1 else SHORT_GRACE_S)
+            case RunLeft() | RunLost() | _Over():
+                return
+            case change:
+                view.apply(change, time.monotonic())

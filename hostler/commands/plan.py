@@ -1,0 +1,40 @@
+"""`hostler plan`: compile a workflow and show what it would do."""
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from hostler.commands.arguments import add_json, add_workflow, command_parser
+from hostler.commands.compiling import compiled
+from hostler.commands.output import print_json, print_line
+from hostler.config import Config
+from hostler.views.plan import plan_json, plan_mermaid, plan_text
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+FORMATS: Final = ("text", "json", "mermaid")
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(
+        subparsers,
+        "plan",
+        description="compile a workflow and show what it would do, without doing it",
+        example="examples/podcast.py -i source=talk.mp4 -i out=out --format mermaid",
+    )
+    add_workflow(parser)
+    parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    add_json(parser, "the same as --format json")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan."""
+    result = compiled(args, Config.load())
+    if args.json or args.format == "json":
+        print_json(plan_json(result.plan, result.plan_sha256))
+    elif args.format == "mermaid":
+        print_line(plan_mermaid(result.plan))
+    else:
+        print_line(plan_text(result.plan, result.plan_sha256))
+    return 0

@@ -1,0 +1,128 @@
+"""Asking something of a run: judged here first, posted durably, then taken up by whoever owns the run."""
+
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from hostler.commands.places import whole
+from hostler.config import Config
+from hostler.host import Host
+from hostler.principal import principal
+from hostres.errors import Code, HostlerError
+from store.approvals import Refused, judge
+from store.clock import SystemClock
+from store.contracts import SHA256_PATTERN, GraphPlan, NodeRecord, Request, RequestKind
+from store.home import Home
+from store.reader import Reader, RunView
+from store.requests import cancel_id, post
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A run as it stood when the command looked."""
+
+    run: RunView
+    plan: GraphPlan
+    nodes: dict[str, NodeRecord]
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.run.record.run_id
+
+    @property
+    def owned(self) -> bool:
+        """Whether a live host works on it."""
+        return self.run.owner is not None and self.run.owner.alive
+
+
+def look_at(reader: Reader, text: str) -> Subject:
+    """Return the run that *text* names.
+
+    Args:
+        reader: The store.
+        text: A prefix of its id, or `-`.
+
+    Raises:
+        HostlerError: not-found, or conflict if several runs match.
+
+    """
+    run, plan, nodes = whole(reader, reader.find(text))
+    return Subject(run, plan, {node.key: node for node in nodes})
+
+
+def ask(
+    home: Home,
+    subject: Subject,
+    kind: RequestKind,
+    node: NodeRecord | None,
+    *,
+    plan_sha256: str | None = None,
+    reason: str = "",
+    data: dict[str, Any] | None = None,
+) -> None:
+    """Post a request; a live owner is woken by it.
+
+    Args:
+        home: The store.
+        subject: The run.
+        kind: What is wanted.
+        node: The node it is about; None for the whole run.
+        plan_sha256: The exact node plan that is meant.
+        reason: For people.
+        data: What the kind needs besides.
+
+    Raises:
+        HostlerError: conflict, if this principal may not ask it, or not of this node or for this plan; then
+            nothing was written.
+
+    """
+    if plan_sha256 is not None and not re.fullmatch(SHA256_PATTERN, plan_sha256):
+        raise HostlerError(
+            Code.CONFLICT,
+            f"{plan_sha256!r} is no plan digest; {node.plan_sha256 if node else 'none'} waits",
+            f"look at it with `hostler approve {subject.run_id}` and give its plan whole",
+        )
+    clock = SystemClock()
+    request = Request(
+        request_id=_request_id(kind, subject.run_id, node),
+        run_id=subject.run_id,
+        kind=kind,
+        node=node.key if node else None,
+        plan_sha256=plan_sha256,
+        principal=principal(),
+        reason=reason,
+        data=data or {},
+        at=clock.now().at,
+    )
+    ruling = judge(request, status=node.status if node else None, plan_sha256=node.plan_sha256 if node else None)
+    if isinstance(ruling, Refused):
+        raise HostlerError(ruling.code, ruling.what, ruling.todo)
+    post(home, request, clock=clock)
+
+
+def _request_id(kind: RequestKind, run_id: str, node: NodeRecord | None) -> str:
+    key = node.key if node else None
+    if kind is RequestKind.CANCEL:
+        return cancel_id(run_id, key)  # one for each run and node: the first one counts
+    return f"{kind}:{run_id}:{key}:{secrets.token_hex(8)}"
+
+
+def have_it_consumed(subject: Subject) -> None:
+    """Let what was posted take effect in a run that no live host owns; a live owner does it by itself.
+
+    Raises:
+        HostlerError: The run could not be claimed for it.
+
+    """
+    if not subject.owned:
+        with Host(config=Config.load()) as host:
+            host.operate(subject.run_id)
+
+
+def next_step(subject: Subject) -> str:
+    """Return what happens now, or what to type for it."""
+    if subject.owned and subject.run.owner is not None:
+        return f"host {subject.run.owner.host} goes on with it"
+    return f"go on with: hostler resume {subject.run_id}"

@@ -1,0 +1,37 @@
+"""`hostler resume`: go on with a run here."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from hostler.commands.arguments import add_jobs, add_json, add_run, command_parser
+from hostler.commands.foreground import attend, tell_ending
+from hostler.commands.output import print_line
+from hostler.commands.places import reading
+from hostler.config import Config
+from hostler.host import Host
+from store.lifecycle import RUN_FINAL
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(subparsers, "resume", description="go on with a run here", example="-")
+    add_run(parser)
+    add_jobs(parser)
+    add_json(parser, "print only one JSON object, at the end")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Go on with the run, or say how it ended."""
+    with reading() as (home, reader):
+        run_id = reader.find(args.run)
+        if reader.run(run_id).status in RUN_FINAL:
+            return tell_ending(reader, run_id, json=args.json)
+        before = reader.nodes(run_id)
+    with Host(config=Config.load(), jobs=args.jobs, release_at_rest=True) as host:
+        resumed = host.resume(run_id)
+        if not args.json:
+            print_line(run_id)
+        return attend(host, resumed, home, before=before, json=args.json)

@@ -1,0 +1,24 @@
+"""`hostler retry`: let a failed or blocked node be tried again."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from hostler.commands.answering import add_answer, answer
+from hostler.commands.arguments import command_parser
+from store.contracts import RequestKind
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(
+        subparsers, "retry", description="let a failed or blocked node be tried again", example="- transcode"
+    )
+    add_answer(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Post the request."""
+    return answer(args, RequestKind.RETRY, done="may be tried again")

@@ -1,0 +1,55 @@
+"""`hostler run`: plan, create and run a workflow here."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from hostler.commands.arguments import add_jobs, add_json, add_workflow, command_parser
+from hostler.commands.compiling import compiled
+from hostler.commands.detaching import detach
+from hostler.commands.foreground import attend
+from hostler.commands.output import print_json, print_line
+from hostler.config import Config
+from hostler.host import Host
+from store.home import Home
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(
+        subparsers,
+        "run",
+        description="plan, create and run a workflow here, with a live view",
+        example="examples/podcast.py -i source=talk.mp4 -i out=out",
+    )
+    add_workflow(parser)
+    add_jobs(parser)
+    parser.add_argument(
+        "--detach", action="store_true", help="run it in a session of its own, logging to logs/ in the home"
+    )
+    add_json(parser, "print only one JSON object, at the end")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the workflow; the run's id is the first line."""
+    config = Config.load()
+    result = compiled(args, config)
+    with Host(config=config, jobs=args.jobs, release_at_rest=True) as host:
+        home = Home.open(config.home, create=True)
+        if args.detach:
+            run_id = host.create(result)
+            log = detach(home, run_id, jobs=args.jobs)
+        else:
+            started = host.start(result)
+            if not args.json:
+                print_line(started.run_id)
+            return attend(host, started, home, before=(), json=args.json)
+    if args.json:
+        print_json({"run_id": run_id, "log": str(log)})
+    else:
+        print_line(run_id)
+        print_line(f"runs in the background; look on with: hostler watch {run_id}")
+        print_line(f"what it says goes to {log}")
+    return 0

@@ -1,0 +1,71 @@
+"""`hostler settle`: say what became of an effect that was interrupted."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hostler.commands.answering import add_answer, answer
+from hostler.commands.arguments import command_parser
+from hostres.errors import Code, HostlerError
+from store.contracts import RequestKind
+from store.values import parse_json
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+OUTCOMES: Final = ("completed", "failed", "retry")
+DONE: Final = {
+    "completed": "is settled as completed",
+    "failed": "is settled as failed",
+    "retry": "is settled as not happened and may run again",
+}
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(
+        subparsers,
+        "settle",
+        description="say what became of an effect that was interrupted",
+        example="- charge --completed result.json",
+    )
+    add_answer(parser)
+    outcome = parser.add_mutually_exclusive_group()
+    outcome.add_argument("--completed", metavar="FILE", help="it happened; FILE holds its output as JSON")
+    outcome.add_argument("--failed", action="store_true", help="count it as failed")
+    outcome.add_argument("--retry", action="store_true", help="it did not happen; let it run again")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Post the settlement; on a terminal, ask for it if it was not given."""
+    data = _outcome(args)
+    return answer(args, RequestKind.SETTLE, done=DONE[data["outcome"]], data=data)
+
+
+def _outcome(args: argparse.Namespace) -> dict[str, Any]:
+    if args.completed is not None:
+        return {"outcome": "completed", "value": _value(args.completed)}
+    if args.failed or args.retry:
+        return {"outcome": "failed" if args.failed else "retry"}
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        said = input("what became of it? [completed, failed, retry]: ").strip().lower()
+        if said == "completed":
+            return {"outcome": said, "value": _value(input("file with its output as JSON: ").strip())}
+        if said in OUTCOMES:
+            return {"outcome": said}
+    raise HostlerError(
+        Code.INVALID_DATA,
+        f"the settlement of {args.node} says nothing of what became of it",
+        "give --completed FILE, --failed or --retry",
+    )
+
+
+def _value(path: str) -> Any:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise HostlerError(
+            Code.INVALID_DATA, f"cannot read {path!r}: {error.strerror}", "name a file with JSON in it"
+        ) from None
+    return parse_json(data)

@@ -1,0 +1,39 @@
+"""`hostler submit`: create a run and leave it to be resumed."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from hostler.commands.arguments import add_json, add_workflow, command_parser
+from hostler.commands.compiling import compiled
+from hostler.commands.output import print_json, print_line
+from hostler.config import Config
+from hostler.host import Host
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(
+        subparsers,
+        "submit",
+        description="create a run and leave it to be resumed",
+        example="examples/podcast.py -i source=talk.mp4 -i out=out",
+    )
+    add_workflow(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Create the run; print its id and how to start it."""
+    config = Config.load()
+    result = compiled(args, config)
+    with Host(config=config) as host:
+        run_id = host.create(result)
+    command = f"hostler resume {run_id}"
+    if args.json:
+        print_json({"run_id": run_id, "plan_sha256": result.plan_sha256, "command": command})
+    else:
+        print_line(f"{run_id}\n{command}")
+    return 0

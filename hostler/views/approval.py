@@ -1,0 +1,47 @@
+"""The exact plan of a node as a person sees it before answering."""
+
+from typing import Any
+
+import orjson
+
+from hostler.views.naming import claims_text, executor_name
+from hostler.views.terminal import duration, harmless
+from store.contracts import GateExecutor, NodePlan
+
+
+def node_plan_json(plan: NodePlan, plan_sha256: str) -> dict[str, Any]:
+    """Return a node plan as `approve --json` prints it.
+
+    Args:
+        plan: The node plan.
+        plan_sha256: Its digest.
+
+    """
+    return {"plan_sha256": plan_sha256, "plan": plan.model_dump(mode="json")}
+
+
+def node_plan_text(plan: NodePlan, plan_sha256: str) -> str:
+    """Return what a node will do if it is approved.
+
+    Args:
+        plan: The node plan.
+        plan_sha256: Its digest.
+
+    """
+    policy = plan.policy
+    gate = isinstance(plan.executor, GateExecutor)
+    given = orjson.dumps(plan.input, option=orjson.OPT_INDENT_2).decode()
+    lines = [
+        f"node {plan.node} of {plan.run_id}",
+        f"  plan    {plan_sha256}",
+        f"  runs    {executor_name(plan.executor)}",
+        *([] if gate else [f"  effect  {policy.effect}, {policy.resume}"]),
+        *([] if gate else [f"  claims  {claims_text(policy.claims)}, at most {duration(policy.max_seconds)}"]),
+        *(f"  writes  {harmless(key.removeprefix('file:'))}" for key in plan.keys),
+        *(f"  {'input' if first else '     '}   {harmless(line)}" for first, line in _first(given.split("\n"))),
+    ]
+    return "\n".join(lines)
+
+
+def _first(lines: list[str]) -> list[tuple[bool, str]]:
+    return [(index == 0, line) for index, line in enumerate(lines)]

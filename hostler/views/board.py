@@ -1,0 +1,153 @@
+"""What a view of a running run knows, kept up to date by what the host tells. No terminal here."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from actors.messages import NodeChanged, Progress, Report, RunChanged, RunLeft
+from hostler.views.naming import executor_name
+from store.contracts import GraphPlan, NodeRecord, PlannedNode
+from store.lifecycle import COUNTED_AS, RESTING, RunStatus, Status
+
+_MOVING = frozenset({Status.RUNNING, Status.VERIFYING})
+_RANK = {
+    **dict.fromkeys(_MOVING, 0),
+    **dict.fromkeys(RESTING, 1),
+    Status.QUEUED: 2,
+    Status.PREPARING: 2,
+    Status.FAILED: 3,
+    Status.INCOMPATIBLE: 3,
+    Status.CORRECTIVE: 3,
+    Status.READY: 4,
+    Status.COMPLETED: 5,
+    Status.CANCELLED: 5,
+    Status.SKIPPED: 5,
+    Status.PENDING: 6,
+}
+
+
+def _first(planned: PlannedNode) -> NodeRecord:
+    return NodeRecord(key=planned.key, status=Status.PENDING if planned.dependencies else Status.READY)
+
+
+@dataclass(slots=True, kw_only=True)
+class Line:
+    """One node as a view shows it.
+
+    Attributes:
+        name: Its label, else its key.
+        runs: What it runs.
+        since_s: When it took its status, monotonic seconds; None for a status from before this view.
+        took_s: How long its last status but one had lasted, seconds: of a finished node, how long it ran.
+        fraction: Progress from 0 to 1, None if it does not tell.
+        speed: Times real time.
+        left_s: Time left, seconds.
+
+    """
+
+    key: str
+    name: str
+    runs: str
+    record: NodeRecord
+    order: int
+    since_s: float | None = None
+    took_s: float | None = None
+    fraction: float | None = None
+    text: str = ""
+    speed: float | None = None
+    left_s: float | None = None
+
+    @property
+    def status(self) -> Status:
+        """Where it stands."""
+        return self.record.status
+
+    @property
+    def moving(self) -> bool:
+        """Whether it runs now."""
+        return self.status in _MOVING
+
+
+@dataclass(slots=True)
+class Board:
+    """All nodes of a run, in the order of its plan.
+
+    Attributes:
+        run_id: The run.
+        workflow: Its workflow.
+        started_s: When this view began, monotonic seconds.
+        status: Of the run.
+
+    """
+
+    run_id: str
+    workflow: str
+    started_s: float
+    status: RunStatus
+    lines: dict[str, Line] = field(default_factory=dict)
+
+    def fill(self, plan: GraphPlan, nodes: Iterable[NodeRecord]) -> None:
+        """Take in the nodes as they stand in the store.
+
+        Args:
+            plan: The graph plan.
+            nodes: The records of its nodes; one that has none stands as in a new run.
+
+        """
+        records = {node.key: node for node in nodes}
+        for order, planned in enumerate(plan.nodes):
+            self.lines[planned.key] = Line(
+                key=planned.key,
+                name=planned.label or planned.key,
+                runs=executor_name(planned.executor),
+                record=records.get(planned.key) or _first(planned),
+                order=order,
+            )
+
+    def apply(self, change: Report, now_s: float) -> Line | None:
+        """Take in one change.
+
+        Args:
+            change: What the host told.
+            now_s: Monotonic seconds.
+
+        Returns:
+            The line of the node whose status changed, if one did.
+
+        """
+        match change:
+            case NodeChanged(record=record):
+                return self._node(record, now_s)
+            case Progress() as progress:
+                self._progress(progress)
+            case RunChanged(status=status) | RunLeft(status=status):
+                self.status = status
+        return None
+
+    def _node(self, record: NodeRecord, now_s: float) -> Line | None:
+        line = self.lines[record.key]
+        before = line.record
+        line.record = record
+        if (record.status, record.attempt) == (before.status, before.attempt):
+            return None
+        line.took_s = None if line.since_s is None else now_s - line.since_s
+        line.since_s = now_s
+        line.fraction = line.speed = line.left_s = None
+        line.text = ""
+        return line
+
+    def _progress(self, progress: Progress) -> None:
+        line = self.lines.get(progress.node)
+        if line is None or not line.moving or line.record.attempt != progress.attempt:
+            return  # of an attempt that is over
+        line.fraction, line.text = progress.fraction, progress.text
+        line.speed, line.left_s = progress.speed, progress.left_s
+
+    def totals(self) -> Counter[str]:
+        """Return how many nodes stand under which heading."""
+        return Counter(COUNTED_AS[line.status] for line in self.lines.values())
+
+    def most_telling(self, room: int) -> list[Line]:
+        """Return at most *room* lines in the order of the plan, those first that run, rest or wait."""
+        telling = sorted(self.lines.values(), key=lambda line: (_RANK[line.status], -(line.since_s or 0.0), line.order))
+        return sorted(telling[:room], key=lambda line: line.order)

@@ -1,0 +1,23 @@
+"""How views name things in one word."""
+
+from collections.abc import Mapping
+
+from store.contracts import CommandExecutor, ComputeExecutor, Executor, GateExecutor, OperationExecutor
+
+
+def executor_name(executor: Executor) -> str:
+    """Return `kind@version` of an operation, `command`, `compute:name` or `gate:kind`."""
+    match executor:
+        case OperationExecutor(operation=operation, version=version):
+            return f"{operation}@{version}"
+        case ComputeExecutor(compute=compute):
+            return f"compute:{compute}"
+        case GateExecutor(gate=gate):
+            return f"gate:{gate}"
+        case CommandExecutor():
+            return "command"
+
+
+def claims_text(claims: Mapping[str, int]) -> str:
+    """Return claims as `cpu=1 ffmpeg=1`, or a dash for none."""
+    return " ".join(f"{name}={units}" for name, units in sorted(claims.items())) or "–"

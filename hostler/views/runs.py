@@ -1,0 +1,39 @@
+"""A list of runs: JSON and a table."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hostler.views.terminal import table
+from store.lifecycle import RUN_FINAL, RUN_RESTING
+from store.reader import RunRow
+
+
+def run_row_json(row: RunRow) -> dict[str, Any]:
+    """Return one run of `runs --json`."""
+    shape: dict[str, Any] = {
+        "run_id": row.run_id,
+        "workflow": row.workflow,
+        "status": row.status.value,
+        "created_at": row.created_at,
+        "started_at": row.started_at,
+        "finished_at": row.finished_at,
+    }
+    if row.host is not None:
+        shape["owner"] = {"host": row.host, "alive": row.alive}
+    return shape
+
+
+def runs_text(rows: Sequence[RunRow]) -> str:
+    """Return a table of runs for people."""
+    return table(
+        ("RUN", "WORKFLOW", "STATUS", "CREATED", ""),
+        [(row.run_id, row.workflow, row.status.value, row.created_at, _note(row)) for row in rows],
+    )
+
+
+def _note(row: RunRow) -> str:
+    if row.host is not None and row.alive:
+        return f"host {row.host} works on it"
+    if row.status in RUN_FINAL or row.status in RUN_RESTING:
+        return ""
+    return "no host works on it"

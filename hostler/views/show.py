@@ -1,0 +1,142 @@
+"""One run: the JSON of `show --json`, and the same for people."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from hostler.views.naming import executor_name
+from hostler.views.terminal import duration, harmless, table
+from hostler.views.waiting import waiting_on
+from store.contracts import GraphPlan, NodeRecord, PlannedNode
+from store.lifecycle import RUN_FINAL, RUN_RESTING, counts
+from store.reader import RunView
+
+
+def show_json(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> dict[str, Any]:
+    """Return a run in the shape that `show --json` promises.
+
+    Args:
+        run: The run.
+        plan: Its graph plan.
+        nodes: Its nodes, in the order of the plan.
+
+    """
+    record = run.record
+    shape: dict[str, Any] = {
+        "run_id": record.run_id,
+        "workflow": record.workflow,
+        "status": run.status.value,
+        "plan_sha256": record.plan_sha256,
+        "created_at": record.created_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "counts": counts(Counter(node.status for node in nodes)),
+    }
+    if run.owner is not None:
+        shape["owner"] = {"host": run.owner.host, "alive": run.owner.alive}
+    shape["waiting_on"] = [waiting.to_json() for waiting in waiting_on(record.run_id, plan, nodes)]
+    if run.status in RUN_FINAL and run.summary is not None:
+        shape["outputs"] = run.summary.outputs
+    planned = {node.key: node for node in plan.nodes}
+    shape["nodes"] = [_node_json(planned[node.key], node) for node in nodes]
+    return shape
+
+
+def _node_json(planned: PlannedNode, node: NodeRecord) -> dict[str, Any]:
+    shape: dict[str, Any] = {
+        "key": node.key,
+        "executor": executor_name(planned.executor),
+        "status": node.status.value,
+        "attempt": node.attempt,
+        "dependencies": list(planned.dependencies),
+        "claims": dict(planned.policy.claims),
+    }
+    for name in ("started_at", "finished_at", "output_sha256", "plan_sha256"):
+        value = getattr(node, name)
+        if value is not None:
+            shape[name] = value
+    if node.failure is not None:
+        shape["failure"] = node.failure.model_dump(mode="json")
+    return shape
+
+
+def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> str:
+    """Return a run for people: its state, its nodes, what waits and what to type next."""
+    record = run.record
+    planned = {node.key: node for node in plan.nodes}
+    lines = [
+        f"{record.run_id}  {record.workflow}@{record.workflow_version}  {run.status}",
+        f"plan {record.plan_sha256}",
+        f"created {record.created_at} by {harmless(record.principal)} in {harmless(record.folder)}",
+        *_times(run),
+        *owner_lines(run),
+        "",
+        counts_text(nodes),
+        table(("NODE", "STATUS", "TRIES", "TOOK", "RUNS"), [_row(planned[node.key], node) for node in nodes]),
+    ]
+    failed = [node for node in nodes if node.failure is not None]
+    if failed:
+        lines += ["", *(failure_line(record.run_id, node) for node in failed)]
+    waiting = waiting_on(record.run_id, plan, nodes)
+    if waiting:
+        lines += ["", "waits for a person:"]
+        for entry in waiting:
+            lines += [f"  {entry.node}: {harmless(entry.message)}", f"    {entry.command}"]
+    return "\n".join(lines)
+
+
+def counts_text(nodes: Sequence[NodeRecord]) -> str:
+    """Return how many nodes stand where, leaving out what is zero."""
+    totals = counts(Counter(node.status for node in nodes))
+    return " · ".join(f"{number} {name}" for name, number in totals.items() if number) or "no nodes"
+
+
+def failure_line(run_id: str, node: NodeRecord) -> str:
+    """Return one line that says which node failed, with which code, why, and what to do.
+
+    Args:
+        run_id: The run; what to do names it.
+        node: The node.
+
+    """
+    failure = node.failure
+    if failure is None:
+        return f"{node.key}: {node.status}"
+    # Whoever wrote the failure did not know how the node is called here.
+    todo = f"; {failure.todo}".replace("RUN NODE", f"{run_id} {node.key}") if failure.todo else ""
+    return harmless(f"{node.key}: {failure.code}: {failure.message}{todo}")
+
+
+def owner_lines(run: RunView) -> list[str]:
+    """Return who works on a run, and what to type if nobody does though there is work left."""
+    resume = f"go on with: hostler resume {run.record.run_id}"
+    if run.owner is not None and run.owner.alive:
+        return [f"host {run.owner.host} works on it"]
+    if run.owner is not None:
+        return [f"no host works on it: {run.owner.host} is gone; {resume}"]
+    if run.status in RUN_FINAL or run.status in RUN_RESTING:
+        return []
+    return [f"no host works on it; {resume}"]
+
+
+def seconds_between(start: str, end: str) -> float:
+    """Return the seconds between two RFC 3339 times, never negative."""
+    return max((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds(), 0.0)
+
+
+def _times(run: RunView) -> list[str]:
+    if run.started_at is None:
+        return []
+    if run.finished_at is None:
+        return [f"started {run.started_at}"]
+    return [f"took {duration(seconds_between(run.started_at, run.finished_at))}, until {run.finished_at}"]
+
+
+def _row(planned: PlannedNode, node: NodeRecord) -> tuple[str, ...]:
+    took = (
+        duration(seconds_between(node.started_at, node.finished_at))
+        if node.started_at is not None and node.finished_at is not None
+        else ""
+    )
+    return (node.key, node.status.value, str(node.attempt), took, executor_name(planned.executor))

@@ -1,0 +1,77 @@
+"""Text that is safe and readable on a terminal, whatever a workflow or a process put into it."""
+
+import os
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (bidirectional overrides), surrogates, separators
+_KEPT = "\n\t"
+
+
+def harmless(text: str, *, lines: bool = False) -> str:
+    """Return *text* with everything that could command a terminal made visible.
+
+    Args:
+        text: Any text.
+        lines: Keep line ends and tabs; a carriage return counts as a line end.
+
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    if lines:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(
+        char if unicodedata.category(char) not in _HIDDEN or (lines and char in _KEPT) else _escape(char)
+        for char in text
+    )
+
+
+def _escape(char: str) -> str:
+    number = ord(char)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def cut(text: str, width: int) -> str:
+    """Return *text* in at most *width* characters, with an ellipsis where something is left out."""
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time for people: `0.4 s`, `12 s`, `3 m 05 s`, `2 h 03 m`."""
+    if seconds < 10:
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} m"
+
+
+def is_terminal(stream: IO[str] | None = None) -> bool:
+    """Say whether *stream* (standard output) is a terminal that understands escapes."""
+    return (stream or sys.stdout).isatty() and os.environ.get("TERM", "") not in {"", "dumb"}
+
+
+def console(stream: IO[str] | None = None) -> "Console":
+    """Return a rich console on *stream*; it keeps to NO_COLOR and writes no escapes into a pipe."""
+    from rich.console import Console  # noqa: PLC0415 (slow to import, needed on terminals only)
+
+    return Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Return rows under a head in aligned columns, every cell harmless; the last column is not padded."""
+    cells = [head, *(tuple(harmless(cell) for cell in row) for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head) - 1)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in cells
+    )

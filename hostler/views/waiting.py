@@ -1,0 +1,61 @@
+"""What of a run waits for a person, and the exact command that moves it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from hostler.views.naming import executor_name
+from store.contracts import GraphPlan, NodeRecord, PlannedNode
+from store.lifecycle import RESTING, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A resting node.
+
+    Attributes:
+        reason: Its status.
+        message: What it waits for, one line.
+        plan_sha256: Its exact plan, where it has one.
+        command: What to type.
+
+    """
+
+    node: str
+    reason: Status
+    message: str
+    plan_sha256: str | None
+    command: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it in the shape of `show --json`."""
+        shape: dict[str, Any] = {"node": self.node, "reason": self.reason.value, "message": self.message}
+        if self.plan_sha256 is not None:
+            shape["plan_sha256"] = self.plan_sha256
+        return {**shape, "command": self.command}
+
+
+def waiting_on(run_id: str, plan: GraphPlan, nodes: Iterable[NodeRecord]) -> list[Waiting]:
+    """Return every resting node of a run, in the order of its plan."""
+    planned = {node.key: node for node in plan.nodes}
+    return [_waiting(run_id, planned[node.key], node) for node in nodes if node.status in RESTING]
+
+
+def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
+    match node.status:
+        case Status.APPROVAL_REQUIRED if planned.executor.kind == "gate":
+            message = f"a gate ({planned.executor.gate}); only a person opens it"
+            command = f"hostler approve {run_id} {node.key} --plan {node.plan_sha256}"
+        case Status.APPROVAL_REQUIRED:
+            message = f"{executor_name(planned.executor)} wants to run; its effect is {planned.policy.effect}"
+            command = f"hostler approve {run_id} {node.key} --plan {node.plan_sha256}"
+        case Status.AMBIGUOUS:
+            message = "it was interrupted; its effect may or may not have happened"
+            command = f"hostler settle {run_id} {node.key}"
+        case Status.AMBIGUOUS_CODE:
+            message = "trusted code was interrupted; it may or may not have run to its end"
+            command = f"hostler replay {run_id} {node.key}"
+        case _:
+            message = node.failure.message if node.failure else "it needs an operator"
+            command = f"hostler retry {run_id} {node.key}"
+    return Waiting(node=node.key, reason=node.status, message=message, plan_sha256=node.plan_sha256, command=command)

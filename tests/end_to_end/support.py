@@ -1,0 +1,184 @@
+"""Real processes of `hostler`, and what they are given to run."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from hostler.commands.places import reading, whole
+from hostler.views.show import show_json
+
+TIMEOUT_S = 30.0
+PROGRAM = (sys.executable, "-m", "hostler")
+
+
+def hostler(*arguments: str, code: int = 0, **environ: str) -> str:
+    """Run a command to its end, check its exit code, and return what it printed."""
+    done = finished(*arguments, **environ)
+    assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def refused(*arguments: str, code: int, **environ: str) -> str:
+    """Run a command that must fail, and return its one line."""
+    done = finished(*arguments, **environ)
+    assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert re.fullmatch(r"hostler: error\[[a-z-]+\]: .+; .+\n", done.stderr), done.stderr
+    assert "Traceback" not in done.stdout
+    return done.stderr
+
+
+def finished(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end."""
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        env={**os.environ, **environ},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def told(*arguments: str, code: int = 0) -> Any:
+    """Run a command with `--json` and return what it said."""
+    return json.loads(hostler(*arguments, "--json", code=code))
+
+
+@contextmanager
+def started(*arguments: str, **environ: str) -> "Iterator[subprocess.Popen[str]]":
+    """Start a command; it is killed if it is still there at the end."""
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments],
+        env={**os.environ, **environ},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def read_until(process: "subprocess.Popen[str]", text: str) -> list[str]:
+    """Read lines of a started command until one holds *text*."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    for line in process.stdout:
+        lines.append(line.rstrip("\n"))
+        if text in line:
+            return lines
+    raise AssertionError(f"ended without {text!r}: {lines} {process.stderr and process.stderr.read()}")
+
+
+class Terminal:
+    """A command on a terminal of its own, as a person has it."""
+
+    def __init__(self, *arguments: str, rows: int = 24, columns: int = 100) -> None:
+        self.screen = ""
+        self._pid, self._fd = pty.fork()
+        if self._pid == 0:
+            environ = {**os.environ, "TERM": "xterm", "LINES": str(rows), "COLUMNS": str(columns)}
+            os.execve(PROGRAM[0], [*PROGRAM, *arguments], environ)
+        self._code: int | None = None
+
+    def expect(self, text: str) -> None:
+        """Read until *text* has been written."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while text not in self.screen:
+            assert time.monotonic() < deadline, f"no {text!r} in {self.screen!r}"
+            assert self._read(deadline - time.monotonic()), f"ended without {text!r}: {self.screen!r}"
+
+    def write(self, text: str) -> None:
+        """Type something; `\x03` is Ctrl-C."""
+        os.write(self._fd, text.encode())
+
+    def wait(self) -> int:
+        """Read to the end and return the exit code."""
+        if self._code is None:
+            deadline = time.monotonic() + TIMEOUT_S
+            while self._read(deadline - time.monotonic()):
+                assert time.monotonic() < deadline, f"does not end: {self.screen!r}"
+            _, status = os.waitpid(self._pid, 0)
+            os.close(self._fd)
+            self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._code is None:
+            os.kill(self._pid, signal.SIGKILL)
+            self.wait()
+
+    def _read(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self._fd], [], [], max(seconds, 0.0))
+        if not ready:
+            return True
+        try:
+            data = os.read(self._fd, 65536)
+        except OSError:  # what Linux says of a terminal whose other side is closed
+            return False
+        self.screen += data.decode(errors="replace")
+        return bool(data)
+
+
+def graph(folder: Path, *nodes: dict[str, Any], name: str = "test", inputs: Any = None) -> str:
+    """Write a graph file and return its path."""
+    path = folder / f"{name}.json"
+    path.write_text(
+        json.dumps({"workflow": {"id": name, "version": 1}, "inputs": inputs or {}, "nodes": list(nodes)}),
+        encoding="utf-8",
+    )
+    return str(path)
+
+
+def command(key: str, *argv: Any, after: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    """Return a node that runs a program."""
+    given = {"claims": {}, "effect": "local-derived-write", "resume": "deterministic", "max_seconds": 60, **more}
+    return {"key": key, "after": list(after), "executor": {"command": {"argv": list(argv), **given}}}
+
+
+def gate(key: str, *, after: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return a node that a person opens."""
+    return {"key": key, "after": list(after), "executor": {"gate": "publication"}}
+
+
+def held(key: str, fifo: Path, **more: Any) -> dict[str, Any]:
+    """Return a node that runs until somebody writes into *fifo*."""
+    if not fifo.exists():
+        os.mkfifo(fifo)
+    return command(key, "sh", "-c", 'echo begun; read line < "$0"', str(fifo), **more)
+
+
+def let_go(fifo: Path) -> None:
+    """Let a held node end."""
+    with fifo.open("w", encoding="utf-8") as end:
+        end.write("go\n")
+
+
+def statuses(run: str = "-") -> dict[str, str]:
+    """Return node → status of a run, read from the store."""
+    with reading() as (_, reader):
+        return {node.key: node.status.value for node in reader.nodes(reader.find(run))}
+
+
+def shown(run: str = "-") -> Any:
+    """Return what `show --json` prints of a run, without a process of its own."""
+    with reading() as (_, reader):
+        return show_json(*whole(reader, reader.find(run)))

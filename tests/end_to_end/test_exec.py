@@ -1,0 +1,320 @@
+"""`hostler exec` as a person and a script meet it."""
+
+import contextlib
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, pid_written, rows, waiting
+
+HOSTLER = (sys.executable, "-m", "hostler")
+
+
+@pytest.fixture(autouse=True)
+def capacity_of_one() -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[machine.capacity]\nx = 1\ncpu = 2\n")
+
+
+@pytest.fixture
+def started() -> "Iterator[list[subprocess.Popen[str]]]":
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def run(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    command = [*HOSTLER, "exec", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **more}, check=False
+    )
+
+
+def begin(started: "list[subprocess.Popen[str]]", *arguments: str) -> "subprocess.Popen[str]":
+    process = subprocess.Popen(
+        [*HOSTLER, "exec", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    )
+    started.append(process)
+    return process
+
+
+def test_the_command_s_output_input_and_exit_code_are_its_own() -> None:
+    done = subprocess.run(
+        [*HOSTLER, "exec", "--claim", "x=1", "--", "sh", "-c", "cat; echo err >&2; exit 7"],
+        input="in", capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("in", "err\n", 7)
+
+
+def test_a_signal_s_death_is_told_as_a_shell_tells_it() -> None:
+    assert run("--claim", "x=1", "--", "sh", "-c", "kill -9 $$").returncode == 137
+    assert run("--", "sh", "-c", "kill -15 $$").returncode == 143
+
+
+def test_the_environment_names_the_lease_and_the_cpus_and_the_ticket_is_inherited() -> None:
+    script = "echo $HOSTLER_LEASE $HOSTLER_CPUS $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS; ls -l /proc/$$/fd"
+    done = run("--claim", "x=1", "--claim", "cpu=2", "sh", "-c", script)
+    lease, *threads = done.stdout.splitlines()[0].split()
+    ticket, nonce, fd = lease.split(".")
+    assert threads == ["2", "2", "2"]
+    assert any(f" {fd} -> " in line and f"h.{ticket}.{nonce}" in line for line in done.stdout.splitlines())
+
+
+def test_descriptors_that_the_caller_gave_are_passed_on(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    with os.fdopen(read) as reader:
+        code = f"import os; os.write({write}, b'hello')"
+        subprocess.run([*HOSTLER, "exec", "--", sys.executable, "-c", code], pass_fds=[write], check=True)
+        os.close(write)
+        assert reader.read() == "hello"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--claim", "x=0", "--", "true"), 2),
+        (("--claim", "x=-1", "--", "true"), 2),
+        (("--claim", "x=2", "--", "true"), 2),
+        (("--claim", "x", "--", "true"), 2),
+        (("--claim", "x=1", "--claim", "x=1", "--", "true"), 2),
+        (("--claim", "gpu=1", "--", "true"), 2),
+        (("--claim", "x=one", "--", "true"), 2),
+        (("--wait", "soon", "--", "true"), 2),
+        (("--wait", "25h", "--", "true"), 2),
+        (("--claim", "x=1"), 2),
+        (("--claim", "x=1", "--"), 2),
+        (("--no-such-option", "--", "true"), 2),
+        (("--", "no-such-program"), 127),
+        (("--", "/"), 126),
+        (("--", "/etc/passwd"), 126),
+    ],
+)
+def test_wrong_use_is_one_line_and_uses_up_no_ticket(arguments: tuple[str, ...], code: int) -> None:
+    with coordinator() as machine:
+        with machine.lease({}) as lease:
+            before = lease.ticket
+        done = run(*arguments)
+        assert done.returncode == code
+        assert done.stdout == ""
+        assert done.stderr.count("\n") == 1
+        assert done.stderr.startswith("hostler: error[")
+        with machine.lease({}) as lease:
+            assert lease.ticket == before + 1
+
+
+def test_what_cannot_run_is_told_before_the_machine_is_waited_for() -> None:
+    with coordinator(x=1) as machine, machine.lease({"x": 1}):
+        assert run("--claim", "x=1", "--", "no-such-program").returncode == 127
+
+
+def test_a_program_that_the_kernel_refuses_is_126(tmp_path: Path) -> None:
+    (tmp_path / "odd").write_bytes(b"\0odd")
+    (tmp_path / "odd").chmod(0o755)
+    done = run("--claim", "x=1", "--", str(tmp_path / "odd"))
+    assert (done.returncode, done.stderr.count("\n")) == (126, 1)
+    assert rows() == []
+
+
+def test_a_wait_that_is_over_is_75_and_says_who_holds() -> None:
+    with coordinator(x=1) as machine, machine.lease({"x": 1}) as lease:
+        done = run("--claim", "x=1", "--wait", "0.1s", "--", "true")
+        assert done.returncode == 75
+        assert f"held by ticket {lease.ticket}" in done.stderr
+        assert done.stderr.startswith("hostler: error[wait-timeout]: ")
+        assert len(rows()) == 1
+
+
+def test_three_at_once_go_in_order_and_one_killed_while_waiting_leaves_no_trace(
+    tmp_path: Path, started: "list[subprocess.Popen[str]]"
+) -> None:
+    order = tmp_path / "order"
+    order.touch()
+    for number in range(3):
+        script = f"echo {number} >> {order}; read line"
+        begin(started, "--claim", "x=1", "--name", f"job {number}", "--", "sh", "-c", script)
+        eventually(lambda number=number: len(rows()) == number + 1)  # type: ignore[misc]
+    eventually(lambda: order.read_text() == "0\n")
+    started[1].kill()
+    started[1].wait()
+    assert [row.name for row in rows()] == ["job 0", "job 2"]
+    for process, expected in ((started[0], "0\n2\n"), (started[2], "0\n2\n")):
+        process.communicate("go\n", timeout=LIMIT_S)
+        assert process.returncode == 0
+        eventually(lambda expected=expected: order.read_text() == expected)  # type: ignore[misc]
+    assert rows() == []
+    run("--claim", "x=1", "--", "true")
+    assert list(Path(os.environ["HOSTLER_MACHINE_DIR"]).glob("t/w.*")) == []
+
+
+def test_three_at_once_all_run_strictly_in_order_of_arrival(
+    tmp_path: Path, started: "list[subprocess.Popen[str]]"
+) -> None:
+    order = tmp_path / "order"
+    for number in range(3):
+        begin(
+            started, "--claim", "x=1", "--", "sh", "-c", f"echo {number} in >> {order}; read line; echo out >> {order}"
+        )
+        eventually(lambda number=number: len(rows()) == number + 1)  # type: ignore[misc]
+    for process in started:
+        process.communicate("go\n", timeout=LIMIT_S)
+    assert order.read_text().split() == ["0", "in", "out", "1", "in", "out", "2", "in", "out"]
+
+
+def test_when_it_is_killed_the_command_keeps_its_capacity(
+    tmp_path: Path, started: "list[subprocess.Popen[str]]"
+) -> None:
+    process = begin(started, "--claim", "x=1", "--", "sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 600")
+    pid = pid_written(tmp_path / "pid")
+    process.kill()
+    process.wait()
+    with coordinator() as machine:
+        assert [holder.pid for row in rows("admitted") for holder in row.processes] == [pid]
+        os.kill(pid, signal.SIGKILL)
+        machine.lease({"x": 1}, wait=LIMIT_S).release()
+
+
+def test_a_request_to_end_is_passed_on_to_the_command(started: "list[subprocess.Popen[str]]") -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+        script = f"trap 'echo got; exit 9' {int(number)}; echo ready; while :; do sleep 0.05; done"
+        process = begin(started, "--claim", "x=1", "--", "sh", "-c", script)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.wait(LIMIT_S) == 9
+        assert process.stdout.read() == "got\n"
+
+
+def test_a_request_to_end_while_it_waits_leaves_no_trace(started: "list[subprocess.Popen[str]]") -> None:
+    with coordinator(x=1) as machine, machine.lease({"x": 1}):
+        for number, code in ((signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)):
+            process = begin(started, "--claim", "x=1", "--", "echo", "never")
+            waiting(1)
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=LIMIT_S)
+            assert process.returncode == code
+            assert output == ""
+            assert errors.count("\n") == (1 if code == 130 else 0)
+            assert len(rows()) == 1
+
+
+def test_an_exec_under_an_exec_is_refused_at_once() -> None:
+    inner = [*HOSTLER, "exec", "--claim", "cpu=1", "--", "echo", "never"]
+    done = run("--claim", "x=1", "--", *inner)
+    assert done.returncode == 5
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert run("--claim", "x=1", "--", *HOSTLER, "exec", "--", "echo", "free").stdout == "free\n"
+
+
+def test_an_unsafe_machine_folder_is_73() -> None:
+    Path(os.environ["HOSTLER_MACHINE_DIR"]).mkdir(mode=0o755)
+    done = run("--", "true")
+    assert done.returncode == 73
+    assert "chmod 700" in done.stderr
+
+
+def test_a_mismatch_is_73_and_adopted_once_idle() -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[machine.capacity]\nx = 3\n")
+    with children() as start:
+        child = start(holder({"x": 1}, explicit={"x": 1}))
+        child.line()
+        done = run("--claim", "x=1", "--", "true")
+        assert done.returncode == 73
+        assert "x=3" in done.stderr
+        assert "x=1" in done.stderr
+    assert run("--claim", "x=3", "--wait", "20s", "--", "true").returncode == 0
+
+
+def test_it_starts_light() -> None:
+    code = """
+import runpy, sys
+sys.argv = ["hostler", "exec", "--claim", "x=1", "--", "true"]
+try:
+    runpy.run_module("hostler", run_name="__main__")
+except SystemExit as end:
+    assert not end.code, end.code
+heavy = {"pydantic", "pykka", "rich", "orjson", "sqlite3", "psutil", "yaml", "platformdirs", "asyncio", "multiprocessing",
+         "subprocess", "actors", "store", "tempfile", "random"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+# -- on a terminal -----------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def terminal(*argv: str) -> "Iterator[tuple[int, int]]":
+    """Run a command as the foreground job of a terminal of its own."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        try:
+            os.execv(argv[0], argv)
+        finally:
+            os._exit(127)
+    try:
+        yield pid, fd
+    finally:
+        with contextlib.suppress(OSError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+        os.close(fd)
+
+
+def read_until(fd: int, text: str) -> str:
+    seen = ""
+    until = time.monotonic() + LIMIT_S
+    while text not in seen:
+        assert select.select([fd], [], [], max(0.0, until - time.monotonic()))[0], seen
+        try:
+            seen += os.read(fd, 4096).decode()
+        except OSError:
+            break
+    return seen
+
+
+COUNT = "trap 'echo int' INT; echo ready; read a; read b; echo over; exit 4"
+
+
+def test_ctrl_c_reaches_the_command_once_and_not_its_wrapper() -> None:
+    with terminal(*HOSTLER, "exec", "--claim", "x=1", "--", "bash", "-c", COUNT) as (pid, fd):
+        read_until(fd, "ready")
+        os.write(fd, b"\x03")
+        read_until(fd, "int")
+        os.write(fd, b"a\n")
+        os.write(fd, b"b\n")
+        rest = read_until(fd, "over")
+        assert "int" not in rest
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 4
+
+
+def test_ctrl_c_while_it_waits_is_130() -> None:
+    with coordinator(x=1) as machine, machine.lease({"x": 1}):
+        with terminal(*HOSTLER, "exec", "--claim", "x=1", "--", "echo", "never") as (pid, fd):
+            waiting(1)
+            os.write(fd, b"\x03")
+            seen = read_until(fd, "\n")
+            assert "error[wait-aborted]" in seen
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
+        assert len(rows()) == 1
+
+
+def test_the_command_has_the_terminal() -> None:
+    script = "test -t 0 && test -t 1 && ps -o pgid=,tpgid= -p $$ && read answer && echo got $answer"
+    with terminal(*HOSTLER, "exec", "--claim", "x=1", "--", "sh", "-c", script) as (pid, fd):
+        os.write(fd, b"yes\n")
+        lines = read_until(fd, "got yes").split("\n")
+        group, foreground = next(line.split() for line in lines if line.strip()[:1].isdigit())
+        assert group == foreground
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -1,0 +1,134 @@
+"""What a person does for a run that cannot go on by itself: retry, settle, replay."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hostres.leftovers import find_leftovers
+from tests.end_to_end.support import (
+    command,
+    finished,
+    graph,
+    held,
+    hostler,
+    let_go,
+    read_until,
+    refused,
+    shown,
+    started,
+    statuses,
+    told,
+)
+from tests.support import until
+
+COMPUTE = """\
+from hostler import compute, workflow
+
+
+@compute
+def count(input):
+    with open(input["log"], "a") as log:
+        log.write("ran\\n")
+    with open(input["fifo"]) as fifo:
+        return len(fifo.read())
+
+
+@workflow("counting", version=1)
+def counting(build, fifo: str, log: str):
+    return build.call(count, key="count", input={"fifo": fifo, "log": log})
+"""
+
+
+def killed(*arguments: str, node: str, begun: Callable[[str], Any] = find_leftovers) -> str:
+    """Start a run, kill its host with SIGKILL while *node* is at work, and return the run's id."""
+    with started("run", *arguments) as run:
+        run_id = read_until(run, f"{node}  running")[0]
+        until(lambda: begun(run_id))
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait(timeout=10)
+    return run_id
+
+
+def test_a_failed_node_is_retried_and_what_was_skipped_for_it_runs(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    workflow = graph(tmp_path, command("look", "test", "-e", str(there)), command("after", "true", after=("look",)))
+    hostler("run", workflow, code=1)
+    there.touch()
+    assert "may be tried again" in hostler("retry", "-", "look")
+    assert statuses() == {"look": "ready", "after": "pending"}
+    hostler("resume", "-")
+    assert [node["attempt"] for node in shown()["nodes"]] == [2, 1]
+    assert shown()["status"] == "completed"
+
+
+def test_what_did_not_fail_cannot_be_retried(tmp_path: Path) -> None:
+    hostler("run", graph(tmp_path, command("fine", "true")))
+    assert "fine is completed" in refused("retry", "-", "fine", code=5)
+
+
+def test_an_interrupted_effect_rests_until_a_person_settles_it(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    workflow = graph(
+        tmp_path,
+        held(
+            "pay",
+            fifo,
+            effect="project-mutation",
+            resume="ambiguous-after-dispatch",
+            outputs={"receipt": "r.txt"},
+        ),
+        command("after", "echo", {"$ref": {"node": "pay", "path": ["outputs", "receipt", "path"]}}),
+    )
+    run_id = killed(workflow, node="pay")
+    assert find_leftovers(run_id) != []
+    findings = told("doctor")["findings"]
+    assert [finding for finding in findings if finding["name"] == "leftover" and run_id in finding["said"]]
+    out = hostler("resume", run_id, code=3)
+    assert find_leftovers(run_id) == [], "what the dead attempt left is ended first"
+    (waiting,) = shown(run_id)["waiting_on"]
+    assert waiting["reason"] == "ambiguous"
+    assert waiting["command"] == f"hostler settle {run_id} pay"
+    assert waiting["command"] in out
+
+    assert "--completed FILE" in refused("settle", run_id, "pay", code=2)
+    result = tmp_path / "result.json"
+    receipt = {"path": "/receipts/17", "bytes": 0, "sha256": "0" * 64}
+    result.write_text(json.dumps({"exit_code": 0, "outputs": {"receipt": receipt}}), encoding="utf-8")
+    assert "is settled as completed" in hostler("settle", run_id, "pay", "--completed", str(result))
+    hostler("resume", run_id)
+    assert hostler("logs", run_id, "after") == "/receipts/17\n"
+
+
+def test_an_effect_that_did_not_happen_is_settled_to_run_again(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    workflow = graph(tmp_path, held("pay", fifo, effect="project-mutation", resume="ambiguous-after-dispatch"))
+    run_id = killed(workflow, node="pay")
+    hostler("resume", run_id, code=3)
+    assert refused("settle", run_id, "pay", "--retry", code=5, HOSTLER_PRINCIPAL="bot")
+    hostler("settle", run_id, "pay", "--retry")
+    with started("resume", run_id) as run:
+        read_until(run, "running  (attempt 2)")
+        let_go(fifo)
+        assert run.wait(timeout=20) == 0
+
+
+def test_interrupted_trusted_code_runs_again_only_by_a_replay(tmp_path: Path) -> None:
+    fifo, log = tmp_path / "fifo", tmp_path / "log"
+    os.mkfifo(fifo)
+    path = tmp_path / "counting.py"
+    path.write_text(COMPUTE, encoding="utf-8")
+    arguments = (str(path), "-i", f"fifo={fifo}", "-i", f"log={log}")
+    run_id = killed(*arguments, node="count", begun=lambda _: log.exists())
+    hostler("resume", run_id, code=3)
+    (waiting,) = shown(run_id)["waiting_on"]
+    assert waiting["command"] == f"hostler replay {run_id} count"
+    assert finished("resume", run_id).returncode == 3, "it does not run again by itself"
+    hostler(*waiting["command"].split()[1:])
+    with started("resume", run_id) as run:
+        read_until(run, "running  (attempt 2)")
+        let_go(fifo)
+        assert run.wait(timeout=20) == 0
+    assert shown(run_id)["outputs"] == 3

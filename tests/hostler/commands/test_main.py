@@ -1,0 +1,140 @@
+"""`hostler` itself: which command, and how errors leave."""
+
+import importlib
+import os
+import subprocess
+import sys
+import types
+
+import pytest
+
+from hostler import __main__ as program
+from hostler.commands import COMMANDS
+from hostres.errors import EXIT_CODES, Code, HostlerError
+
+
+class Fails(types.ModuleType):
+    """A command that raises."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__("fails")
+        self.error = error
+
+    def add(self, subparsers: object) -> None:
+        subparsers.add_parser("show")  # type: ignore[attr-defined]
+
+    def run(self, args: object) -> int:
+        raise self.error
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException, *arguments: str) -> int:
+    monkeypatch.setitem(sys.modules, "hostler.commands.show", Fails(error))
+    return program.main([*arguments, "show"])
+
+
+@pytest.mark.parametrize("code", Code)
+def test_a_refusal_is_one_line_and_its_codes_exit(
+    code: Code, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failing(monkeypatch, HostlerError(code, "it is\nbroken\x1b", "mend it")) == EXIT_CODES[code]
+    assert capsys.readouterr().err == f"hostler: error[{code}]: it is broken ; mend it\n"
+
+
+def test_a_bug_is_one_line_that_says_how_to_see_more(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failing(monkeypatch, ZeroDivisionError("one\ntwo")) == 70
+    error = capsys.readouterr().err
+    assert error.startswith("hostler: error[internal]: ZeroDivisionError: one two; ")
+    assert "--debug" in error
+    assert error.count("\n") == 1
+
+
+def test_with_debug_there_is_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert failing(monkeypatch, HostlerError(Code.CONFLICT, "no", "wait"), "--debug") == 5
+    assert "Traceback" in capsys.readouterr().err
+    with pytest.raises(ZeroDivisionError):
+        failing(monkeypatch, ZeroDivisionError(), "--debug")
+
+
+def test_ctrl_c_is_130_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert failing(monkeypatch, KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nonsense"], ["show"], ["show", "-", "--nonsense"], ["run", "x.py", "--jobs", "0"], ["--nonsense"]],
+)
+def test_wrong_use_is_one_line_and_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        program.main(arguments)
+    assert left.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith("hostler: error[usage]: ")
+    assert "--help" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        program.main([command, "--help"])
+    assert left.value.code == 0
+    help_text = capsys.readouterr().out
+    assert "example" in help_text
+    assert f"hostler {command}" in help_text
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "exec"])
+def test_every_command_that_prints_data_has_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        program.main([command, "--help"])
+    assert "--json" in capsys.readouterr().out
+
+
+def test_the_list_of_commands_is_that_of_the_modules(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        program.main(["--help"])
+    listed = capsys.readouterr().out
+    for name, summary in COMMANDS.items():
+        assert name in listed
+        module = importlib.import_module(f"hostler.commands.{name}")
+        assert callable(module.run)
+        assert summary.split()[0] in listed
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        program.main(["--version"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith("hostler 0.")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """A pipe closed before the first byte: no traceback, no complaint at exit."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "hostler", "runs"], stdout=write, stderr=subprocess.PIPE, timeout=30, check=False
+        )
+    finally:
+        os.close(write)
+    assert done.returncode == 141
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["exec", "--help"], ["top", "--help"]])
+def test_light_commands_import_nothing_heavy(arguments: list[str]) -> None:
+    """`hostler exec` starts fast: no pydantic, pykka, sqlite3, orjson, rich or yaml."""
+    script = (
+        "import sys\n"
+        "from hostler.__main__ import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print('HEAVY', *sorted({'pydantic', 'pykka', 'sqlite3', 'orjson', 'rich', 'yaml'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "HEAVY"

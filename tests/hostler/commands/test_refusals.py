@@ -1,0 +1,148 @@
+"""What the commands refuse: one line, the right exit code, and nothing left behind."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostler.__main__ import main
+from tests.end_to_end.support import command, gate, graph
+
+Captured = pytest.CaptureFixture[str]
+
+ECHO = command("say", "echo", "hello")
+
+
+class Cli:
+    """The program, called in this process."""
+
+    def __init__(self, capsys: Captured) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        try:
+            found = main(arguments)
+        except SystemExit as left:
+            found = int(left.code or 0)
+        out, self.error = self._capsys.readouterr()
+        assert found == code, f"{found}: {out}{self.error}"
+        return out
+
+    def told(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self(*arguments, "--json", code=code))
+
+    def refused(self, *arguments: str, code: int) -> str:
+        assert self(*arguments, code=code) == ""
+        assert re.fullmatch(r"hostler: error\[[a-z-]+\]: .+; .+\n", self.error), self.error
+        return self.error
+
+
+@pytest.fixture
+def cli(capsys: Captured) -> Cli:
+    return Cli(capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["run"], 2, "WORKFLOW"),
+        (["run", "none.py"], 2, "none.py"),
+        (["run", "none.toml"], 2, "none.toml"),
+        (["run", "no such thing"], 2, "no such thing"),
+        (["plan", "none.py", "--format", "gif"], 2, "gif"),
+        (["show", "run_0"], 4, "run_0"),
+        (["show", "-"], 4, "no run"),
+        (["resume", "run_0"], 4, "run_0"),
+        (["nonsense"], 2, "nonsense"),
+    ],
+)
+def test_wrong_use_is_one_line_and_its_code(cli: Cli, arguments: list[str], code: int, says: str) -> None:
+    assert says in cli.refused(*arguments, code=code)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("syntax.py", "def broken(:\n", "line 1"),
+        ("raises.py", "x = 1\n1 / 0\n", "line 2"),
+        ("imports.py", "import nothing_of_that_name\n", "line 1"),
+        ("empty.py", "", "workflow"),
+        ("cut.json", '{"workflow": ', "cut.json"),
+        ("twice.json", '{"workflow": 1, "workflow": 2}', "twice"),
+        ("cut.toml", "[workflow\n", "cut.toml"),
+        ("odd.yaml", "a: [", "odd.yaml"),
+        ("text.txt", "hello", "text.txt"),
+    ],
+)
+def test_a_broken_workflow_file_is_one_line_that_names_it(
+    cli: Cli, name: str, text: str, says: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    assert says in cli.refused("run", str(path), code=2)
+    assert cli("runs") == "no runs\n"
+
+
+def test_a_bad_input_names_it_and_leaves_no_run(cli: Cli, tmp_path: Path) -> None:
+    workflow = graph(tmp_path, ECHO, inputs={"n": {"type": "integer"}})
+    assert "needs the input n" in cli.refused("run", workflow, code=2)
+    assert "no input m" in cli.refused("run", workflow, "-i", "m=1", code=2)
+    assert "input n" in cli.refused("run", workflow, "-i", "n=one", code=2)
+    assert "input n" in cli.refused("run", workflow, "-i", 'n="1"', code=2)
+    assert cli("runs") == "no runs\n"
+
+
+def test_plan_runs_nothing_and_makes_nothing(cli: Cli, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    workflow = graph(tmp_path, command("make", "touch", str(made), claims={"cpu": 2}), gate("ok", after=("make",)))
+    shape = cli.told("plan", workflow)
+    assert shape["claims"] == {"cpu": 2}
+    assert shape["approvals"] == ["ok"]
+    assert shape["plan_sha256"] in cli("plan", workflow)
+    assert cli("plan", workflow, "--format", "mermaid").startswith("flowchart")
+    assert not made.exists()
+    assert not Path(os.environ["HOSTLER_HOME"]).exists()
+    assert not Path(os.environ["HOSTLER_MACHINE_DIR"]).exists()
+    assert cli.told("run", workflow, code=3)["plan_sha256"] == shape["plan_sha256"], "the hash is that of the run"
+
+
+@pytest.mark.parametrize("command_line", [["runs"], ["show", "-"], ["run", "WORKFLOW"], ["doctor"]])
+def test_an_open_state_folder_is_refused_with_its_mend(cli: Cli, command_line: list[str], tmp_path: Path) -> None:
+    workflow = graph(tmp_path, ECHO)
+    cli("run", workflow)
+    home = Path(os.environ["HOSTLER_HOME"])
+    home.chmod(0o755)
+    arguments = [workflow if argument == "WORKFLOW" else argument for argument in command_line]
+    said = cli(*arguments, code=73) + cli.error
+    assert "unsafe-state" in said
+    assert f"chmod 700 {home}" in said
+
+
+def test_a_link_inside_the_state_folder_is_refused(cli: Cli, tmp_path: Path) -> None:
+    workflow = graph(tmp_path, ECHO)
+    cli("run", workflow)
+    home = Path(os.environ["HOSTLER_HOME"])
+    (home / "logs").rename(tmp_path / "elsewhere")
+    (home / "logs").symlink_to(tmp_path / "elsewhere")
+    for arguments in (["runs"], ["run", workflow]):
+        assert f"{home / 'logs'} is a symbolic link" in cli.refused(*arguments, code=73)
+
+
+def test_doctor_names_a_broken_configuration_and_still_looks_at_the_rest(cli: Cli) -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[machin]\n", encoding="utf-8")
+    said = {finding["name"]: finding for finding in cli.told("doctor", code=2)["findings"]}
+    assert said["configuration"]["state"] == "wrong"
+    assert said["home"]["state"] == "ok"
+
+
+def test_a_detached_process_that_does_not_begin_is_told(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hostler.commands.detaching.sys.executable", "/bin/false")
+    error = cli.refused("run", graph(tmp_path, ECHO), "--detach", code=69)
+    (run,) = cli.told("runs")["runs"]
+    assert run["status"] == "planned", "it is stored and can be resumed"
+    assert f"hostler resume {run['run_id']}" in error

@@ -1,0 +1,46 @@
+"""What waits for a person."""
+
+import pytest
+
+from hostler.commands import COMMANDS
+from hostler.views.waiting import waiting_on
+from store.lifecycle import RESTING, Status
+from tests.hostler.views.support import FAILURE, NODE_SHA, PLAN, RUN_ID, node
+
+
+@pytest.mark.parametrize("status", sorted(RESTING))
+def test_every_resting_node_has_a_command_that_exists(status: Status) -> None:
+    (entry,) = waiting_on(RUN_ID, PLAN, [node("upload", status, plan_sha256=NODE_SHA)])
+    program, command, run, key, *_ = entry.command.split()
+    assert (program, run, key) == ("hostler", RUN_ID, "upload")
+    assert command in COMMANDS
+    assert entry.message
+    assert entry.to_json()["reason"] == status
+
+
+def test_an_approval_names_the_exact_plan() -> None:
+    (entry,) = waiting_on(RUN_ID, PLAN, [node("upload", Status.APPROVAL_REQUIRED, plan_sha256=NODE_SHA)])
+    assert entry.to_json() == {
+        "node": "upload",
+        "reason": "approval-required",
+        "message": "command wants to run; its effect is paid-cloud",
+        "plan_sha256": NODE_SHA,
+        "command": f"hostler approve {RUN_ID} upload --plan {NODE_SHA}",
+    }
+
+
+def test_a_gate_says_its_kind() -> None:
+    (entry,) = waiting_on(RUN_ID, PLAN, [node("release", Status.APPROVAL_REQUIRED, plan_sha256=NODE_SHA)])
+    assert "gate (publication)" in entry.message
+    assert entry.command == f"hostler approve {RUN_ID} release --plan {NODE_SHA}"
+
+
+def test_a_blocked_node_says_why() -> None:
+    (entry,) = waiting_on(RUN_ID, PLAN, [node("text", Status.BLOCKED, failure=FAILURE)])
+    assert entry.message == FAILURE.message
+    assert "plan_sha256" not in entry.to_json()
+
+
+def test_what_moves_by_itself_waits_for_nobody() -> None:
+    nodes = [node("text", status) for status in Status if status not in RESTING]
+    assert waiting_on(RUN_ID, PLAN, nodes) == []
