@@ -108,7 +108,7 @@ class Model:
                 workflow="w",
                 workflow_version=1,
                 plan_sha256="0" * 64,
-                folder="/work",
+                folder="/films",
                 created_at="2026-01-01T00:00:00.000Z",
                 principal=HUMAN,
             ),

@@ -156,11 +156,11 @@ def test_a_claim_the_machine_can_never_admit_makes_its_node_incompatible_and_oth
 def test_the_publication_key_of_a_file_is_the_same_however_it_is_written():
     nodes = [
         writing("a", publishes=("target",)).model_copy(update={"input": {"target": "out/x.mp4"}}),
-        writing("b", publishes=("target",)).model_copy(update={"input": {"target": "/work/./out/sub/../x.mp4"}}),
+        writing("b", publishes=("target",)).model_copy(update={"input": {"target": "/films/./out/sub/../x.mp4"}}),
     ]
     drive = Drive(Model(nodes))
     asks = {ask.node: ask.keys for ask in drive.begin() if hasattr(ask, "keys")}
-    assert asks == {"a": ("file:/work/out/x.mp4",), "b": ("file:/work/out/x.mp4",)}
+    assert asks == {"a": ("file:/films/out/x.mp4",), "b": ("file:/films/out/x.mp4",)}
 
 
 def test_the_run_is_released_in_the_transaction_that_ends_it():
