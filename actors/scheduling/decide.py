@@ -28,7 +28,7 @@ from actors.messages import (
 )
 from actors.scheduling.endings import complete, fail, forget, leave, released
 from actors.scheduling.operators import judge_requests, obey
-from actors.scheduling.outcomes import interrupted, settled
+from actors.scheduling.outcomes import interrupted, settled, storable
 from actors.scheduling.run_end import conclude
 from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.stopping import OVERDUE, stop
@@ -165,7 +165,12 @@ def _not_admitted(turn: Turn, message: NotAdmitted) -> None:
     turn.state.active -= 1
     code = FAILURE_OF_CODE.get(message.code, FailureCode.INTERNAL)
     status = Status.INCOMPATIBLE if code is FailureCode.INCOMPATIBLE else Status.FAILED
-    fail(turn, node, status, Failure(code=code, message=message.message[:4000], todo=message.todo[:1000]))
+    fail(
+        turn,
+        node,
+        status,
+        Failure(code=code, message=storable(message.message, 4000), todo=storable(message.todo, 1000)),
+    )
 
 
 def _returned(turn: Turn, message: Returned) -> None:

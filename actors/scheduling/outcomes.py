@@ -82,6 +82,11 @@ def unreconciled(resume: Resume) -> tuple[Status, Failure]:
     return Status.AMBIGUOUS, _lost("interrupted after it was sent; whether it happened is unknown")
 
 
+def storable(text: str, length: int) -> str:
+    """Return *text* as it can be stored and shown: cut, with undecodable bytes of a file's name replaced."""
+    return text[:length].encode("utf-8", "replace").decode()
+
+
 def _lost(message: str) -> Failure:
     return Failure(code=FailureCode.AMBIGUOUS, message=message, todo="look whether it happened, then say so")
 
@@ -91,14 +96,14 @@ def _failure(outcome: Failed | Aborted) -> Failure:
         case Failed():
             return Failure(
                 code=outcome.code,
-                message=outcome.message[:4000],
-                todo=outcome.todo[:1000],
+                message=storable(outcome.message, 4000),
+                todo=storable(outcome.todo, 1000),
                 retryable=outcome.retryable,
             )
         case Aborted(left=left) if left:
             return Failure(
                 code=FailureCode.CONFLICT,
-                message=f"could not be ended: {', '.join(left)}"[:4000],
+                message=storable(f"could not be ended: {', '.join(left)}", 4000),
                 todo="end these processes, then retry the node",
             )
         case Aborted(reason="timeout"):
