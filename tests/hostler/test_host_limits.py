@@ -102,7 +102,7 @@ def test_an_error_text_of_50_mb_is_cut_and_ends_the_run():
 
 def test_an_error_text_that_is_no_unicode_ends_its_node_and_not_the_run():
     def raises(ctx):
-        raise OSError(2, "gone", "caf\udce9.mp4")
+        raise ValueError("no such take: caf\udce9.mp4")
 
     record, status = run_one(raises)
     assert "caf?.mp4" in record.failure.message
