@@ -31,7 +31,7 @@ from actors.scheduling.operators import judge_requests, obey
 from actors.scheduling.outcomes import interrupted, settled, storable
 from actors.scheduling.run_end import conclude
 from actors.scheduling.state import NodeState, RunState
-from actors.scheduling.stopping import OVERDUE, stop
+from actors.scheduling.stopping import OVERDUE, give_up_after, stop
 from actors.scheduling.taking_up import DEADLINE, WAIT, fill, replan, run
 from actors.scheduling.turn import Decision, Turn
 from hostres.errors import Code
@@ -229,7 +229,7 @@ def _due(turn: Turn, timer: TimerName) -> None:
     if timer.kind == DRAIN:
         for node in state.nodes.values():
             if node.status is Status.RUNNING and not node.recovering:
-                stop(turn, node, "drain")
+                stop(turn, node, DRAIN)
         return
     node = state.nodes[timer.node]
     if timer.kind == WAIT:
@@ -247,18 +247,23 @@ def _due(turn: Turn, timer: TimerName) -> None:
         return
     if timer.kind == DEADLINE:
         stop(turn, node, "timeout")
-    elif timer.kind == OVERDUE and node.stopping in {"timeout", "drain"}:
+    elif timer.kind == OVERDUE and (state.draining or node.stopping == "timeout"):
         # a callback that ignores its end keeps its lease and keys until it returns; the run does not wait for it
         state.detached.add((node.key, node.record.attempt))
         leave(turn, node, DEADLINE)
-        _settle(turn, node, *_settled(node, Aborted(reason=node.stopping)))
+        _settle(turn, node, *_settled(node, Aborted(reason=node.stopping or DRAIN)))
 
 
 def _drain(turn: Turn, grace_s: float) -> None:
-    """Take nothing up any more; what waits goes back, what runs has *grace_s* seconds."""
+    """Take nothing up any more; what waits goes back, what runs has *grace_s* seconds.
+
+    Asked again, with less grace, what was told to stop and has not is given up on after that.
+    """
     state = turn.state
     state.draining = True
     for node in state.nodes.values():
+        if node.status is Status.RUNNING and node.stopping is not None:
+            give_up_after(turn, node, grace_s)
         if node.status is Status.QUEUED:
             attempt = node.record.attempt + 1
             state.active -= 1

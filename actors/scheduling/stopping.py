@@ -25,11 +25,15 @@ def stop(turn: Turn, node: NodeState, reason: str) -> None:
     first = node.stopping is None
     if not first and not (reason == "drain" and node.stopping == "cancel"):
         return
-    attempt = node.record.attempt
     node.stopping = node.stopping or reason
     if first:
+        attempt = node.record.attempt
         turn.after.append(Abort(node=node.key, attempt=attempt, reason=reason, grace_s=GRACE_S))
     if reason != "cancel":  # who cancels is told the truth: nothing is cancelled while it still runs
-        turn.now.append(
-            SetTimer(timer=TimerName(kind=OVERDUE, node=node.key, attempt=attempt), seconds=OVERDUE_AFTER_S)
-        )
+        give_up_after(turn, node, OVERDUE_AFTER_S)
+
+
+def give_up_after(turn: Turn, node: NodeState, seconds: float) -> None:
+    """Go on without the attempt of *node* if it has not ended by then."""
+    timer = TimerName(kind=OVERDUE, node=node.key, attempt=node.record.attempt)
+    turn.now.append(SetTimer(timer=timer, seconds=seconds))

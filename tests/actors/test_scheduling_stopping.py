@@ -141,6 +141,15 @@ def test_a_drained_run_hands_back_what_waits_and_interrupts_what_runs_after_the_
     assert drive.model.transactions[-1].release
 
 
+def test_asked_again_a_drain_gives_up_sooner_on_what_does_not_stop():
+    drive = begun(writing("deaf"))
+    drive.send(Drain(grace_s=5))
+    drive.send(timer("drain", attempt=0))
+    (sooner,) = [set_ for set_ in kinds(drive.send(Drain(grace_s=1)), SetTimer) if set_.timer.kind == "overdue"]
+    assert sooner.seconds == 1
+    assert left(drive.send(Due(timer=sooner.timer))).drained
+
+
 def test_what_finishes_within_the_grace_of_a_drain_counts():
     drive = begun(writing("a"), writing("b", "a"))
     drive.send(Drain(grace_s=5))
