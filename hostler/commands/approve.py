@@ -107,7 +107,7 @@ class _Desk:
 
     def answered(self, answers: list[dict[str, str]]) -> int:
         """Let the answers take effect and say so."""
-        have_it_consumed(self._subject)
+        have_it_consumed(self._reader, self._subject)
         if self._json:
             print_json({"run_id": self._subject.run_id, "answers": answers})
             return 0

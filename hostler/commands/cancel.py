@@ -7,8 +7,6 @@ from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
 from hostler.commands.posting import Subject, ask, have_it_consumed, look_at
-from hostler.config import Config
-from hostler.host import Host
 from hostres.errors import Code, HostlerError
 from store.contracts import RequestKind
 from store.lifecycle import RUN_FINAL, RunStatus
@@ -34,10 +32,7 @@ def run(args: argparse.Namespace) -> int:
         if node is None and subject.run.status in RUN_FINAL:
             return _already_over(subject, json=args.json)
         ask(home, subject, RequestKind.CANCEL, node, reason=args.reason)
-        if node is not None:
-            have_it_consumed(subject)
-        elif not subject.owned:
-            _end_here(subject.run_id)
+        have_it_consumed(reader, subject)
         status = reader.run(subject.run_id).status
     what = f"node {node.key} of {subject.run_id}" if node else subject.run_id
     said = f"host {subject.run.owner.host} stops it" if subject.owned and subject.run.owner else f"now {status}"
@@ -61,9 +56,3 @@ def _already_over(subject: Subject, *, json: bool) -> int:
     else:
         print_line(f"{subject.run_id} is cancelled already")
     return 0
-
-
-def _end_here(run_id: str) -> None:
-    # Nobody owns it; it must be taken up to end, since processes of a dead attempt may still run.
-    with Host(config=Config.load(), release_at_rest=True) as host:
-        host.resume(run_id).wait()

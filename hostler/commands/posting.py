@@ -109,16 +109,24 @@ def _request_id(kind: RequestKind, run_id: str, node: NodeRecord | None) -> str:
     return f"{kind}:{run_id}:{key}:{secrets.token_hex(8)}"
 
 
-def have_it_consumed(subject: Subject) -> None:
+def have_it_consumed(reader: Reader, subject: Subject) -> None:
     """Let what was posted take effect in a run that no live host owns; a live owner does it by itself.
+
+    Who owns it is looked up after the post: an owner that gave the run back before saw nothing of it, and one that
+    took it up since has found it waiting.
 
     Raises:
         HostlerError: The run could not be claimed for it.
 
     """
-    if not subject.owned:
-        with Host(config=Config.load()) as host:
+    if look_at(reader, subject.run_id).owned:
+        return
+    with Host(config=Config.load()) as host:
+        try:
             host.operate(subject.run_id)
+        except HostlerError as error:
+            if error.code is not Code.CONFLICT or not look_at(reader, subject.run_id).owned:
+                raise
 
 
 def next_step(subject: Subject) -> str:
