@@ -59,7 +59,7 @@ from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
-from actors.work import Job, empty
+from actors.work import Job, empty, write_log
 from hostres.lease import Lease
 from hostres.leftovers import Leftover, end_leftovers, find_leftovers
 from store.clock import Clock
@@ -225,7 +225,12 @@ class Scheduler(Shell):
             return Context(assignment, control=control, host=port, lease=lease)
 
         self._executors[key] = Executor.start(
-            job=Job(plan=action.plan, code=self._code(action), open_context=open_context),
+            job=Job(
+                plan=action.plan,
+                code=self._code(action),
+                write_error=lambda text: write_log(port.log_path("error"), text),
+                open_context=open_context,
+            ),
             control=control,
             lease=lease,
             threads=self._services.threads,

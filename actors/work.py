@@ -1,9 +1,12 @@
 """The work of one attempt, on a helper thread: from the exact plan to an outcome. Nothing it does escapes it."""
 
 import hashlib
+import logging
+import os
 import shutil
+import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -19,6 +22,9 @@ from store.contracts import CommandExecutor, ComputeExecutor, FailureCode, NodeP
 from store.values import Domain, canonical, digest_bytes
 
 HASH_BYTES: Final = 1 << 20
+MAX_ERROR_CHARACTERS: Final = 256 * 1024
+
+log = logging.getLogger(__name__)
 
 CODES: Final = {
     Code.INVALID_CLAIMS: FailureCode.INVALID_DATA,
@@ -39,12 +45,14 @@ class Job:
 
     Attributes:
         code: The operation or compute of the plan; None for a command.
+        write_error: Keeps the traceback of an exception that its code did not mean to raise.
         open_context: Makes the attempt's workspace and context; called on the helper thread.
 
     """
 
     plan: NodePlan
     code: Operation | Compute | None
+    write_error: Callable[[str], None]
     open_context: Callable[[], Context]
 
 
@@ -71,7 +79,7 @@ def perform(job: Job, control: Control) -> Outcome:
     except BaseException as error:  # noqa: BLE001 - an operation may raise anything, SystemExit too
         if control.reason is not None:
             return Aborted(reason=control.reason, left=tuple(control.left))
-        return _failed(error, dispatched=True)
+        return _raised(error, job)
     limit = job.plan.policy.max_output_bytes
     if len(data) > limit:
         return Failed(
@@ -150,6 +158,16 @@ def _output(workspace: Path, name: str, path: str) -> dict[str, JsonValue]:
     return {"path": str(file), "bytes": file.stat().st_size, "sha256": sha256.hexdigest()}
 
 
+def write_log(path: Path, text: str) -> None:
+    """Keep *text* as a private log; that it cannot be kept must not hide what it tells of."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text[-MAX_ERROR_CHARACTERS:].encode("utf-8", "backslashreplace"))
+    except OSError:
+        log.warning("the log %s could not be written", path, exc_info=True)
+
+
 def empty(workspace: Path) -> None:
     """Remove what an earlier attempt left in its workspace: a half-made file must not look like a result."""
     for entry in workspace.iterdir():
@@ -157,6 +175,24 @@ def empty(workspace: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
+
+
+def _raised(error: BaseException, job: Job) -> Failed:
+    """Return what an exception of the node's own code means; one that says nothing itself is told with its place."""
+    failed = _failed(error, dispatched=True)
+    if isinstance(error, OperationFailed | HostlerError):
+        return failed
+    job.write_error("".join(traceback.format_exception(error)))
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    failed = replace(
+        failed, message=f"{failed.message[:2000]}{at}", todo="read the traceback with: hostler logs RUN NODE"
+    )
+    if isinstance(job.code, Compute) and isinstance(error, Exception):
+        # the code ran to its end and answered; only where it did not is it unknown what it did
+        todo = "mend the function and start a new run; this one goes on with the code stored with it"
+        return replace(failed, code=FailureCode.INVALID_DATA, todo=todo)
+    return failed
 
 
 def _failed(error: BaseException, *, dispatched: bool) -> Failed:

@@ -100,6 +100,17 @@ def test_an_error_text_of_50_mb_is_cut_and_ends_the_run():
     assert status is RunStatus.FAILED
 
 
+def test_an_exception_is_told_with_its_place_and_its_traceback_is_kept():
+    def raises(ctx):
+        return Value(value=1 / 0)
+
+    record, _ = run_one(raises)
+    assert "ZeroDivisionError: division by zero (test_host_limits.py:" in record.failure.message
+    (log,) = Config.load().home.glob("logs/*/one/1.error")
+    assert "return Value(value=1 / 0)" in log.read_text()
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
 def test_an_error_text_that_is_no_unicode_ends_its_node_and_not_the_run():
     def raises(ctx):
         raise ValueError("no such take: caf\udce9.mp4")

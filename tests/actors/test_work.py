@@ -1,0 +1,141 @@
+"""From an exact plan to an outcome: what each kind of executor makes of each kind of end."""
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from actors.context import OperationFailed
+from actors.control import Control
+from actors.messages import Aborted, Failed, Value
+from actors.operations import Compute, Operation
+from actors.work import Job, perform
+from hostres.errors import Code, HostlerError
+from store.contracts import (
+    ComputeExecutor,
+    Effect,
+    FailureCode,
+    NodePlan,
+    OperationExecutor,
+    Policy,
+    Resume,
+)
+from tests.actors.support import RUN_ID
+
+
+class Given(BaseModel):
+    n: int
+
+
+def plan(executor: Any, input: Any, **policy: Any) -> NodePlan:
+    return NodePlan(
+        run_id=RUN_ID,
+        node="a",
+        executor=executor,
+        input=input,
+        input_sha256="0" * 64,
+        dependencies={},
+        policy=Policy(**policy),
+    )
+
+
+TRUSTED = {"effect": Effect.TRUSTED_CODE, "resume": Resume.EXPLICIT_CODE_REPLAY}
+
+
+def computed(function, input=None, **types):
+    compute = Compute(name="f", policy=Policy(**TRUSTED), function=function, **types)
+    return done(plan(ComputeExecutor(compute="f"), input, **TRUSTED), compute)
+
+
+def operated(function, input):
+    operation = Operation(
+        kind="test.f", version=1, policy=Policy(), function=function, input_type=Given, output_type=Given
+    )
+    return done(plan(OperationExecutor(operation="test.f", version=1), input), operation)
+
+
+def done(node_plan, code, control=None):
+    errors: list[str] = []
+    job = Job(plan=node_plan, code=code, write_error=errors.append, open_context=lambda: None)
+    outcome = perform(job, control or Control())
+    return outcome, errors
+
+
+def raises(error):
+    def function(*_):
+        raise error
+
+    return function
+
+
+def test_an_exception_of_compute_code_is_its_answer_and_not_an_interruption():
+    outcome, errors = computed(raises(KeyError("x")))
+    assert outcome.code is FailureCode.INVALID_DATA
+    assert "KeyError" in outcome.message
+    assert "new run" in outcome.todo
+    assert "Traceback" in errors[0]
+
+
+def test_compute_code_that_leaves_by_system_exit_may_have_done_anything():
+    outcome, _ = computed(raises(SystemExit(1)))
+    assert outcome.code is FailureCode.INTERNAL
+
+
+def test_compute_code_gives_any_json_value():
+    outcome, _ = computed(lambda value: [value, 1.5, None], {"a": 1})
+    assert isinstance(outcome, Value)
+    assert outcome.data == b'[{"a":1},1.5,null]'
+
+
+def test_an_input_that_does_not_fit_is_refused_before_the_code_is_reached():
+    reached = []
+    outcome, errors = operated(lambda ctx, given: reached.append(given), {"n": "no number"})
+    assert (outcome.code, outcome.dispatched) == (FailureCode.INVALID_DATA, False)
+    assert "n" in outcome.message
+    assert not reached
+    assert not errors
+
+
+def test_a_result_of_another_shape_is_refused():
+    outcome, _ = operated(lambda ctx, given: {"m": 1}, {"n": 1})
+    assert outcome.code is FailureCode.INVALID_DATA
+    assert outcome.dispatched
+
+
+def test_what_an_operation_says_itself_is_told_as_it_said_it():
+    error = OperationFailed(FailureCode.PROVIDER_TRANSIENT, "busy", "wait", retryable=True)
+    outcome, errors = operated(raises(error), {"n": 1})
+    assert outcome == Failed(code=FailureCode.PROVIDER_TRANSIENT, message="busy", todo="wait", retryable=True)
+    assert not errors
+
+
+@pytest.mark.parametrize(
+    ("code", "means"),
+    [
+        (Code.NOT_FOUND, FailureCode.UNAVAILABLE),
+        (Code.OWNERSHIP_LOST, FailureCode.CONFLICT),
+        (Code.NEWER_SCHEMA, FailureCode.INTERNAL),
+    ],
+)
+def test_refusals_of_the_hosts_own_parts_keep_their_words(code, means):
+    outcome, _ = operated(raises(HostlerError(code, "what", "todo")), {"n": 1})
+    assert (outcome.code, outcome.message, outcome.todo) == (means, "what", "todo")
+
+
+def test_whatever_is_raised_after_a_stop_was_asked_for_is_the_stop():
+    control = Control()
+
+    def function(ctx, given):
+        control.abort("timeout", grace_s=0)
+        raise ValueError("because it was stopped")
+
+    operation = Operation(
+        kind="test.f", version=1, policy=Policy(), function=function, input_type=Given, output_type=Given
+    )
+    outcome, _ = done(plan(OperationExecutor(operation="test.f", version=1), {"n": 1}), operation, control)
+    assert outcome == Aborted(reason="timeout")
+
+
+def test_code_that_this_host_lacks_is_a_conflict_before_anything_starts():
+    outcome, _ = done(plan(OperationExecutor(operation="test.f", version=1), {"n": 1}), None)
+    assert (outcome.code, outcome.dispatched) == (FailureCode.CONFLICT, False)
