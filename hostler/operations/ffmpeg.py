@@ -182,8 +182,9 @@ def complaint(stderr: bytes) -> str:
                 other.append(line)
             continue
         text = re.sub(r"^(?:\[[^]]*\]\s*)*", "", line[found.end() :])
-        if not text or found[1] == "warning":
+        if not text or found[1] == "warning" or text.endswith("around:"):  # ffmpeg echoes what it was given
             continue
         (other if _GENERIC.match(text) else meaningful).append(text)
-    lines = list(dict.fromkeys(meaningful))[-2:] or other[-1:]
+    distinct = list(dict.fromkeys(meaningful))
+    lines = list(dict.fromkeys((*distinct[:1], *distinct[-1:]))) or other[-1:]  # the cause comes first
     return "; ".join(line.rstrip(".") for line in lines)[-1000:]

@@ -12,6 +12,7 @@ from actors.context import Context, OperationFailed
 from hostler.authoring import operation
 from hostler.operations.ffmpeg import encode, require_file
 from hostler.operations.probing import Media, probe_file
+from hostler.operations.subrip import has_cue
 from store.contracts import Effect, FailureCode, Policy, Resume
 
 CLAIMS: Final = {"ffmpeg": 1, "cpu": 1}
@@ -85,7 +86,7 @@ class AddSubtitlesInput(Source):
 
     Attributes:
         subtitles: A SubRip file.
-        language: ISO 639-2 code of their language, `eng`.
+        language: Three-letter code of their language (ISO 639-2), `eng`; `und` where it is unknown.
 
     """
 
@@ -180,6 +181,10 @@ def add_subtitles(ctx: Context, input: AddSubtitlesInput) -> MediaFile:
     """Put subtitles into an MP4 as a stream of its own; picture and sound are copied as they are."""
     source = require_file(ctx, input.path)
     subtitles = require_file(ctx, input.subtitles)
+    if subtitles.stat().st_size and not has_cue(subtitles.read_text(errors="replace")):
+        raise OperationFailed(
+            FailureCode.INVALID_DATA, f"{subtitles} holds no SubRip subtitle", "give a file of that format (.srt)"
+        )
     options = ["-map", "0:v", "-map", "0:a?", "-map", "1:s:0", "-c", "copy", "-c:s", "mov_text"]
     options += ["-metadata:s:s:0", f"language={input.language}", *_index_first("mp4")]
     # the format is named since ffmpeg cannot tell that of a file without a single subtitle

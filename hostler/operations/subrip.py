@@ -1,7 +1,11 @@
 """SubRip subtitles: segments of speech as text, pure."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
+
+_CUE: Final = re.compile(r"^\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,11 @@ def subrip(segments: Iterable[Segment]) -> str:
             start, end = timestamp(segment.start_s), timestamp(max(segment.start_s, segment.end_s))
             blocks.append(f"{len(blocks) + 1}\n{start} --> {end}\n{text}\n")
     return "\n".join(blocks)
+
+
+def has_cue(text: str) -> bool:
+    """Say whether *text* holds at least one subtitle of that format."""
+    return _CUE.search(text) is not None
 
 
 def timestamp(seconds: float) -> str:

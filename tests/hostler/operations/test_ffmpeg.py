@@ -98,6 +98,14 @@ def test_a_name_is_never_syntax(name: str) -> None:
             ),
             "Error opening input: No such file or directory",
         ),
+        (
+            (
+                b"[scale @ 0x1f] [error] No option name near '3'\n"
+                b"[AVFilterGraph @ 0x1f] [error] Error parsing a filter description around:\n"
+                b"[AVFilterGraph @ 0x1f] [error] Error parsing filterchain 'scale=480:-2,nosuch=3' around:\n"
+            ),
+            "No option name near '3'",
+        ),
         (b"[mp4 @ 0x1f] [warning] odd\nConversion failed!\n", "Conversion failed!"),
         (b"[mov @ 0x1f] [error] title caf\xe9 \x1b[31mred\x00\n", "title caf\ufffd \ufffd[31mred\ufffd"),
         (b"", ""),

@@ -98,6 +98,16 @@ def test_a_silent_film_gets_empty_subtitles_without_a_fault(tmp_path: Path) -> N
     assert made.seconds == pytest.approx(2, abs=0.2)
 
 
+def test_a_file_without_a_single_subtitle_is_refused(tmp_path: Path) -> None:
+    """An empty stream would look like a result."""
+    here = bench(tmp_path)
+    clip(here.folder / "in.mp4", sound=False)
+    (here.folder / "in.srt").write_text("import os\n")
+    with pytest.raises(OperationFailed, match="SubRip") as caught:
+        add_subtitles(here.ctx, AddSubtitlesInput(path="in.mp4", subtitles="in.srt"))
+    assert caught.value.code is FailureCode.INVALID_DATA
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
