@@ -5,6 +5,7 @@ whole or not at all, equal claims in order of arrival, and what a process held i
 and all it passed the lease to are gone, however they died.
 """
 
+import contextlib
 import os
 import threading
 import time
@@ -115,7 +116,7 @@ class Coordinator:
         until = None if wait is None else time.monotonic() + wait
         record = _record(claims, keys, name, command)
         self._check(record)
-        # a machine whose gate is held by a stopped process must not hide an admission that needs no waiting
+        # The gate is busy for moments on any machine: who does not want to wait for capacity waits for that.
         ticket = self.machine.ask(record, until=None if until is None else until + 1.0)
         try:
             if not ticket.holding:
@@ -192,9 +193,10 @@ class Coordinator:
     def _timeout(self, ticket: Ticket) -> HostlerError:
         from hostres.top import snapshot  # noqa: PLC0415  only to say why
 
-        rows = {row.ticket: row for row in snapshot(self.machine.folder).tickets}
-        row = rows.get(ticket.number)
-        why = "; ".join(str(short) for short in row.blocked_by) if row else ""
+        why = ""
+        with contextlib.suppress(HostlerError):
+            rows = {row.ticket: row for row in snapshot(self.machine.folder).tickets}
+            why = "; ".join(str(short) for short in rows[ticket.number].blocked_by) if ticket.number in rows else ""
         return HostlerError(
             Code.WAIT_TIMEOUT,
             f"no room for {_wanted(ticket)} in time" + (f" ({why})" if why else ""),

@@ -25,7 +25,7 @@ import fasteners
 
 from hostres import descriptors
 from hostres.errors import Code, HostlerError
-from hostres.folders import check_private_status, open_private
+from hostres.folders import MAX_BYTES, check_private_status, open_private
 from hostres.platforms import require_supported
 
 require_supported()
@@ -133,6 +133,8 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
             self._fd = -1
         with descriptors.guard:
             self._fd = descriptors.keep(open_private(self.place, os.O_RDWR | os.O_CREAT))
+        if os.fstat(self._fd).st_size > MAX_BYTES:
+            raise HostlerError(Code.UNSAFE_STATE, f"{self.place} is no gate: it holds data", "move it away")
 
     def _do_open(self) -> None:
         """Nothing to open: `enter` has; called by fasteners."""

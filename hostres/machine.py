@@ -8,20 +8,20 @@ commits it, which makes the one who was poked wait at the gate until it is done.
 import contextlib
 import os
 import stat
-from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from hostres import descriptors
-from hostres.claims import check_claims, default_capacity, describe
-from hostres.clock import boot_id, boot_ns
+from hostres.claims import check_claims
+from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder, refuse_network_file_system
 from hostres.locks import FifoLock, Gate, poke
+from hostres.profile import Profile
 from hostres.queue import Demand, decide
-from hostres.state import DamagedStateError, MachineState, StateFile
+from hostres.state import MachineState, StateFile
+from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
 from hostres.tickets import HOLDING, MAX_TICKETS, WAITING, Entry, Listing, Record, TicketFolder
 
@@ -31,15 +31,11 @@ class Machine:
 
     Attributes:
         folder: The machine folder.
-        explicit: The capacities that this process sets.
         looks: How often a waiter of this process looked.
         safety_net_looks: How often one looked although nothing had woken it.
         safety_net_progress: How often that was what made progress; expected to stay 0.
 
     """
-
-    TIDY: Final = 8
-    """At most so many tickets are probed at each ask, to remove the dead."""
 
     COUNT_S: Final = 0.25
     """Turns count once in so many seconds: their average is advice, and writing it delays a hand-over."""
@@ -47,24 +43,16 @@ class Machine:
     def __init__(self, folder: Path, explicit: Mapping[str, int]) -> None:
         self.folder = private_folder(folder)
         refuse_network_file_system(self.folder)
-        self.explicit = dict(explicit)
         self.tickets = TicketFolder(str(private_folder(self.folder / "t")))
         self.looks = self.safety_net_looks = self.safety_net_progress = 0
-        self._state_file = StateFile(str(self.folder))
         self._gate = Gate.at(f"{self.folder}/gate")
-        self._own: set[str] = set()
-        self._released: deque[str] = deque(maxlen=4 * self.TIDY)
-        self._turn = 0
-        descriptors.forget_after_fork(self)
+        self._state_file = StateFile(str(self.folder))
+        self._sweeper = Sweeper(self.tickets)
+        self._profile = Profile(self._state_file, self.tickets, self._sweeper, explicit)
 
     def capacity(self) -> Mapping[str, int]:
         """Return the capacities that the next ask will meet, read without the gate."""
-        state = None
-        with contextlib.suppress(DamagedStateError):
-            state = self._state_file.read()
-        if state is None or state.boot != boot_id():
-            return {**default_capacity(), **self.explicit}
-        return {**state.capacity, **self.explicit}
+        return self._profile.expected()
 
     def ask(self, record: Record, *, until: float | None = None) -> Ticket:
         """Make a ticket: holding at once if the queue lets it go, else waiting.
@@ -80,10 +68,10 @@ class Machine:
         self._check_folders()
         with self._deciding("no ticket could be made", until):
             listing = self.tickets.scan()
-            self._tidy(listing)
-            state = self._in_force(listing)
+            self._sweeper.tidy(listing)
+            state = self._profile.in_force(listing)
             check_claims(record.claims, state.capacity)
-            if len(listing.waiting) + len(listing.holding) >= MAX_TICKETS and self._live(listing) >= MAX_TICKETS:
+            if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
                 raise HostlerError(
                     Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
                 )
@@ -121,24 +109,18 @@ class Machine:
                 raise HostlerError(
                     Code.OWNERSHIP_LOST, f"ticket {ticket.number} was removed while it waited", "ask again"
                 )
-            state = self._in_force(listing)
-            before = len(listing.waiting) + len(listing.holding)
+            state = self._profile.in_force(listing)
+            before = listing.tickets
             admitted = self._look(ticket, listing, state, hung=hung, unprompted=unprompted)
             if unprompted:
                 self.safety_net_looks += 1
-                if admitted or len(listing.waiting) + len(listing.holding) < before:
+                if admitted or listing.tickets < before:
                     self.safety_net_progress += 1
             return admitted
 
     def released(self, ticket: Ticket) -> None:
         """Take note that this process has closed a ticket that held; the next ask removes its name."""
-        self._own.discard(ticket.key)
-        self._released.append(ticket.key)
-
-    def forget(self) -> None:
-        """Forget the tickets of the parent; called in a forked child."""
-        self._own.clear()
-        self._released.clear()
+        self._sweeper.released(ticket.key)
 
     @contextlib.contextmanager
     def _deciding(self, what: str, until: float | None) -> Iterator[None]:
@@ -193,7 +175,7 @@ class Machine:
         ticket.rank = min(mine, 2)
         admitted = ticket.number in may_go
         concerned: set[Entry] = set()
-        if admitted or swept or mine == 0:
+        if admitted or hung or swept or mine == 0:
             concerned.update(entry for entry in listing.waiting if entry.number in may_go)
         if admitted:
             concerned.update(listing.waiting[mine + 1 : mine + 2])  # it has a new predecessor, or is the new chief
@@ -209,7 +191,7 @@ class Machine:
     def _hold(self, ticket: Ticket) -> None:
         ticket.admitted_boot_ns = boot_ns()
         ticket.holding = True
-        self._own.add(ticket.key)
+        self._sweeper.own(ticket.key)
         ticket.unwatch()
 
     def _watch(
@@ -225,8 +207,8 @@ class Machine:
             ticket.unwatch([entry.key])
             fd = self.tickets.watch(entry)
             if fd is None:
-                swept[entry] = self._demand_of_dead(entry) if entry.key in hung else None
-                self._bury(entry, listing)
+                swept[entry] = self.tickets.demand_of_dead(entry) if entry.key in hung else None
+                self._sweeper.bury(entry, listing)
                 return False
             ticket.watches[entry.key] = fd
             return True
@@ -257,57 +239,12 @@ class Machine:
         try:
             return self.tickets.demand(entry)
         except HostlerError:
-            if not self._dead(entry, listing):
+            if not self._sweeper.dead(entry, listing):
                 raise
             return None  # what a dead ticket left behind need not be whole
 
     def _poke(self, entry: Entry) -> None:
         poke(self.tickets.path(entry.name))
-
-    def _in_force(self, listing: Listing) -> MachineState:
-        damage = "missing"
-        state = None
-        try:
-            state = self._state_file.read()
-        except DamagedStateError as error:
-            damage = f"damaged ({error})"
-        if state is None or state.boot != boot_id():
-            live = self._live(listing)
-            if live and state is None:
-                raise HostlerError(
-                    Code.UNSAFE_STATE,
-                    f"{self.folder}/state.json is {damage} while {live} tickets live",
-                    "end the programs that hold or wait, then try again",
-                )
-            if not live:
-                state = MachineState(
-                    boot=boot_id(),
-                    next_ticket=max(listing.highest + 1, state.next_ticket if state else 1),
-                    turnaround_ns=0,
-                    capacity={**default_capacity(), **self.explicit},
-                )
-                self._state_file.write(state)
-        assert state is not None
-        different = {name: n for name, n in self.explicit.items() if state.capacity.get(name) != n}
-        if different:
-            if self._live(listing):
-                raise self._mismatch(different, state, listing)
-            state = replace(
-                state, capacity={**state.capacity, **different}, next_ticket=max(listing.highest + 1, state.next_ticket)
-            )
-            self._state_file.write(state)
-        return state
-
-    def _mismatch(self, different: Mapping[str, int], state: MachineState, listing: Listing) -> HostlerError:
-        theirs = {name: state.capacity[name] for name in different if name in state.capacity}
-        entry = (*listing.holding, *listing.waiting)[0]
-        record = self.tickets.read(entry.number)
-        who = f"ticket {entry.number} of pid {record.pid}" + (f" ({record.name})" if record.name else "")
-        return HostlerError(
-            Code.PROFILE_MISMATCH,
-            f"this process sets {describe(different)}, the machine runs with {describe(theirs)}, and {who} lives",
-            "wait until nothing is admitted, or set equal capacities in [machine.capacity]",
-        )
 
     def _count_turns(self, state: MachineState, swept: Mapping[Entry, Demand | None], hung: Collection[str]) -> None:
         turns = [
@@ -321,47 +258,6 @@ class Machine:
                 average = replace(average, turnaround_ns=average.after_turn(max(1, turn)))
             with contextlib.suppress(OSError):  # a full disk must not stop a hand-over
                 self._state_file.write(average)
-
-    def _live(self, listing: Listing) -> int:
-        for entry in (*listing.holding, *listing.waiting):
-            if entry.key not in self._own:
-                self._dead(entry, listing)
-        return len(listing.holding) + len(listing.waiting)
-
-    def _tidy(self, listing: Listing) -> None:
-        """Remove names of the dead: a bounded number of probes, those first that this process released itself."""
-        for name in listing.unborn:
-            self.tickets.sweep_name(name)  # its maker died in here: nobody else makes any while we hold the gate
-        entries = [entry for entry in (*listing.holding, *listing.waiting) if entry.key not in self._own]
-        if len(entries) > self.TIDY:
-            self._turn = (self._turn + self.TIDY) % len(entries)
-            released = set(self._released)
-            entries = entries[self._turn :] + entries[: self._turn]
-            entries.sort(key=lambda entry: entry.key not in released)
-        for entry in entries[: self.TIDY]:
-            self._dead(entry, listing)
-        used = {entry.number for entry in listing.holding}
-        used.update(entry.number for entry in listing.waiting)
-        used.add(listing.highest)  # the highest number stays known until there is a higher one
-        for number in listing.records - used:
-            self.tickets.sweep_name(f"{number}.json")
-
-    def _dead(self, entry: Entry, listing: Listing) -> bool:
-        fd = self.tickets.watch(entry)
-        if fd is None:
-            self._bury(entry, listing)
-            return True
-        descriptors.close(fd)
-        return False
-
-    def _demand_of_dead(self, entry: Entry) -> Demand | None:
-        with contextlib.suppress(HostlerError):
-            return self.tickets.demand(entry)
-        return None
-
-    def _bury(self, entry: Entry, listing: Listing) -> None:
-        self.tickets.sweep(entry, keep_record=entry.number == listing.highest)
-        listing.remove(entry)
 
     def _check_folders(self) -> None:
         for place in (str(self.folder), self.tickets.place):

@@ -140,6 +140,9 @@ class Poller:
                     stopping = self._stopping
                 for ask in new:
                     self._begin(ask)
+                if stopping:
+                    for ask in self._waiting:
+                        ask.withdraw()  # also one that was being seated while `close` went round
                 self._let_go()
                 if stopping:
                     return
@@ -172,8 +175,9 @@ class Poller:
         due = None
         for ask in self._waiting:
             ticket = ask.ticket
-            if ticket is not None and ticket.lock.fd >= 0:
-                poll.register(ticket.lock.fd, select.POLLIN)
+            own = -1 if ticket is None else ticket.lock.fd
+            if ticket is not None and own >= 0:
+                poll.register(own, select.POLLIN)
                 for fd in ticket.watches.values():
                     poll.register(fd, 0)
                 due = ask.look_at if due is None else min(due, ask.look_at)
@@ -195,7 +199,7 @@ class Poller:
             return
         try:
             if poked:
-                ticket.lock.drain()
+                ticket.drain()
             admitted = self._machine.look(ticket, hung=hung, unprompted=unprompted)
         except Exception as error:  # noqa: BLE001  likewise
             ticket.withdraw()

@@ -6,50 +6,28 @@ in the logs; what it left in the background may go on writing until `end`.
 """
 
 import contextlib
-import fcntl
-import logging
 import os
 import select
-import signal
 import subprocess
-import sys
-import termios
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Self
+from typing import Final, Self
 
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.holders import Identity
 from hostres.logs import KEEP_BYTES, BoundedLog
 from hostres.procfs import command_of, read_process
 from hostres.programs import find_program
+from hostres.spawning import spawn
+from hostres.streams import OutputStream
 from hostres.trees import TOKEN, Tree, end_processes
 
 MAX_LEASES: Final = 16
 """Descriptors that a process may inherit."""
 
 _PIECE: Final = 1 << 18
-_LOG: Final = logging.getLogger("hostres")
-_PYTHON_IGNORES: Final = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
-"""Ignored by every Python; `subprocess` resets them."""
-
-_RESET: Final = """
-import os, signal, sys
-for number in signal.valid_signals():
-    if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, signal.SIG_DFL)
-signal.pthread_sigmask(signal.SIG_SETMASK, ())
-with open("/proc/self/environ", "rb") as file:
-    pairs = [pair.split(b"=", 1) for pair in file.read().split(b"\\0") if b"=" in pair]
-try:
-    os.execve(sys.argv[1], sys.argv[2:], dict(pairs))
-except OSError as error:
-    os.write(2, f"{sys.argv[1]}: {error.strerror}\\n".encode())
-    os._exit(126)
-"""
-"""Undoes what a child inherits of blocked and ignored signals, then becomes the program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,54 +72,6 @@ class Ended:
     left: tuple[Left, ...]
 
 
-class _Stream:
-    def __init__(
-        self, file: IO[bytes] | None, log: BoundedLog | None, callback: Callable[[bytes], None] | None
-    ) -> None:
-        assert file is not None
-        self._file = file
-        self.fd = file.fileno()
-        os.set_blocking(self.fd, False)
-        self._log = log
-        self._callback = callback
-
-    def read(self, limit: int = _PIECE) -> int:
-        """Take what is there; -1 at the end of the stream, 0 if there is nothing now."""
-        try:
-            piece = os.read(self.fd, limit)
-        except BlockingIOError:
-            return 0
-        if not piece:
-            self.close()
-            return -1
-        if self._log is not None:
-            self._log.write(piece)
-        if self._callback is not None:
-            try:
-                self._callback(piece)
-            except Exception:  # noqa: BLE001  the callback is a stranger's; the stream must go on
-                _LOG.exception("the callback of an output stream failed; it is not called again")
-                self._callback = None
-        return len(piece)
-
-    def read_all(self) -> None:
-        """Take all that has been written so far."""
-        if self.fd < 0:
-            return
-        there = int.from_bytes(fcntl.ioctl(self.fd, termios.FIONREAD, b"\0" * 4), sys.byteorder)
-        while there > 0 and (taken := self.read(min(there, _PIECE))) > 0:
-            there -= taken
-        if self.fd >= 0:
-            self.read(1)  # nobody has it open any more: its end
-
-    def close(self) -> None:
-        if self.fd >= 0:
-            self._file.close()
-            self.fd = -1
-            if self._log is not None:
-                self._log.close()
-
-
 class Supervised:
     """A running process and all it starts.
 
@@ -152,7 +82,7 @@ class Supervised:
     """
 
     def __init__(
-        self, popen: "subprocess.Popen[bytes]", tree: Tree, streams: list[_Stream], stdin: bytes | None
+        self, popen: "subprocess.Popen[bytes]", tree: Tree, streams: list[OutputStream], stdin: bytes | None
     ) -> None:
         self.pid: Final = popen.pid
         self.start_time: Final = tree.leader.start_time
@@ -228,7 +158,7 @@ class Supervised:
         logs: list[BoundedLog | None] = []
         try:
             logs.extend(BoundedLog(path, keep_bytes) if path else None for path in (stdout_log, stderr_log))
-            popen = _spawn(words, program, environment, cwd, leases, feed=stdin is not None)
+            popen = spawn(words, program, environment, cwd, leases, feed=stdin is not None)
         except OSError as error:
             for log in logs:
                 if log is not None:
@@ -239,7 +169,7 @@ class Supervised:
                 if log is not None:
                     log.close()
             raise
-        streams = [_Stream(popen.stdout, logs[0], on_stdout), _Stream(popen.stderr, logs[1], on_stderr)]
+        streams = [OutputStream(popen.stdout, logs[0], on_stdout), OutputStream(popen.stderr, logs[1], on_stderr)]
         leader = read_process(popen.pid)
         assert leader is not None  # not yet reaped
         files: set[Identity] = {_identity(fd) for fd in (*leases, *(stream.fd for stream in streams))}
@@ -325,7 +255,7 @@ class Supervised:
         finally:
             self._close(tuple(streams.values()))
 
-    def _close(self, streams: Sequence[_Stream]) -> None:
+    def _close(self, streams: Sequence[OutputStream]) -> None:
         for stream in streams:
             if stream.fd >= 0:
                 stream.read_all()
@@ -371,39 +301,6 @@ class Supervised:
                 cpu_seconds=cpu_seconds,
                 peak_bytes=peak_bytes,
             )
-
-
-def _spawn(
-    words: list[str],
-    program: str,
-    environment: Mapping[str, str],
-    cwd: Path | None,
-    leases: tuple[int, ...],
-    *,
-    feed: bool,
-) -> "subprocess.Popen[bytes]":
-    if _signals_need_reset():
-        words, program = [sys.executable, "-I", "-S", "-c", _RESET, program, *words], sys.executable
-    return subprocess.Popen(
-        words,
-        executable=program,
-        bufsize=0,
-        stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        cwd=cwd,
-        pass_fds=leases,
-        start_new_session=True,
-    )
-
-
-def _signals_need_reset() -> bool:
-    if signal.pthread_sigmask(signal.SIG_BLOCK, ()):
-        return True
-    return any(
-        signal.getsignal(number) is signal.SIG_IGN for number in signal.valid_signals() if number not in _PYTHON_IGNORES
-    )
 
 
 def _identity(fd: int) -> Identity:

@@ -72,8 +72,14 @@ class Ticket:
         if not events:
             return None
         if self.lock.fd in events:
-            self.lock.drain()
+            self.drain()
         return self.hung(events)
+
+    def drain(self) -> None:
+        """Take the bytes of those who poked, unless it was withdrawn meanwhile: its descriptor may be another's."""
+        with self.mutex:
+            if not self.withdrawn:
+                self.lock.drain()
 
     def hung(self, descriptors_: Iterable[int]) -> frozenset[str]:
         """Return the keys of the watched tickets whose descriptors are among the given ones."""

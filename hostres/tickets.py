@@ -148,6 +148,11 @@ class Listing:
     strange: list[str] = field(default_factory=list)
     highest: int = 0
 
+    @property
+    def tickets(self) -> int:
+        """How many there are, dead or alive."""
+        return len(self.waiting) + len(self.holding)
+
     def remove(self, entry: Entry) -> None:
         """Forget a ticket that is gone."""
         (self.waiting if entry.state == WAITING else self.holding).remove(entry)
@@ -190,7 +195,7 @@ class TicketFolder:
                 listing.strange.append(name)
                 continue
             listing.highest = max(listing.highest, count)
-        if len(listing.holding) + len(listing.waiting) > 2 * MAX_TICKETS:
+        if listing.tickets > 2 * MAX_TICKETS:
             raise HostlerError(
                 Code.UNSAFE_STATE,
                 f"{self.place} holds more than {2 * MAX_TICKETS} tickets",
@@ -198,7 +203,7 @@ class TicketFolder:
             )
         listing.holding.sort()
         listing.waiting.sort()
-        if len(self._demands) > 64 + 2 * (len(listing.holding) + len(listing.waiting)):
+        if len(self._demands) > 64 + 2 * listing.tickets:
             known = {entry.key for entry in (*listing.holding, *listing.waiting)}
             self._demands = {key: demand for key, demand in self._demands.items() if key in known}
         return listing
@@ -222,6 +227,12 @@ class TicketFolder:
         if known is None:
             known = self._demands[entry.key] = self.read(entry.number).demand(entry.number)
         return known
+
+    def demand_of_dead(self, entry: Entry) -> Demand | None:
+        """Return what a dead ticket claimed, None if that cannot be known any more."""
+        with contextlib.suppress(HostlerError):
+            return self.demand(entry)
+        return None
 
     def remember(self, key: str, demand: Demand) -> None:
         """Take note of what a ticket of this process claims, which need not be read."""

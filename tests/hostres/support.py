@@ -69,8 +69,7 @@ class Child:
         assert self.process.stdout is not None
         until = time.monotonic() + within_s
         while b"\n" not in self._heard:
-            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))
-            assert ready, "it said nothing in time"
+            assert self._readable(max(0.0, until - time.monotonic())), "it said nothing in time"
             piece = os.read(self.process.stdout.fileno(), 65536)
             if not piece:
                 assert self.process.stderr is not None
@@ -81,8 +80,13 @@ class Child:
 
     def silent(self) -> bool:
         """Whether it has said nothing that was not read yet."""
+        return not self._heard and not self._readable(0)
+
+    def _readable(self, within_s: float) -> bool:
         assert self.process.stdout is not None
-        return not self._heard and not select.select([self.process.stdout], [], [], 0)[0]
+        poll = select.poll()
+        poll.register(self.process.stdout, select.POLLIN)
+        return bool(poll.poll(within_s * 1000))
 
     def tell(self, text: str = "") -> None:
         assert self.process.stdin is not None

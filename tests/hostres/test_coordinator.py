@@ -129,6 +129,13 @@ def test_an_ask_withdrawn_after_admission_stays_admitted(machine: Coordinator) -
     answers.told[0].lease.release()
 
 
+def test_a_ticket_that_holds_cannot_be_withdrawn(machine: Coordinator) -> None:
+    lease = machine.lease({"x": 1})
+    assert not lease._ticket.withdraw()
+    lease.assert_owned()
+    lease.release()
+
+
 def test_a_wait_that_runs_out_of_time_says_why_and_leaves_no_ticket(machine: Coordinator) -> None:
     one = machine.lease({"x": 1})
     with refused(Code.WAIT_TIMEOUT, f"x: wants 1, 0 free, held by ticket {one.ticket}"):
@@ -204,6 +211,9 @@ def test_a_withdrawn_number_is_not_given_out_again(machine: Coordinator) -> None
     one = machine.lease({"x": 1})
     with refused(Code.WAIT_TIMEOUT):
         machine.lease({"x": 1}, wait=0)
+    for _ in range(2):
+        with refused(Code.INVALID_CLAIMS):
+            machine.lease({"x": 2})
     one.release()
     with machine.lease({"x": 1}) as lease:
         assert lease.ticket == one.ticket + 2
@@ -317,6 +327,24 @@ def test_a_closed_coordinator_withdraws_its_asks_and_takes_no_more(machine: Coor
     assert answers.told == []
 
 
+def test_an_ask_that_is_being_made_while_the_coordinator_closes_leaves_no_ticket(machine: Coordinator) -> None:
+    one = machine.lease({"x": 1})
+    other, answers = coordinator(), Answers()
+    gate = machine.machine._gate
+    gate.enter()
+    other.ask({"x": 1}, notify=answers)
+    eventually(lambda: not other._poller._new)  # its thread stands at the gate
+    closing = threading.Thread(target=other.close)
+    closing.start()
+    eventually(lambda: other._poller._stopping)
+    gate.leave()
+    closing.join(LIMIT_S)
+    assert not closing.is_alive()
+    assert [row.ticket for row in rows()] == [one.ticket]
+    assert answers.told == []
+    one.release()
+
+
 def test_a_callback_that_fails_does_not_stop_the_others(machine: Coordinator, caplog: pytest.LogCaptureFixture) -> None:
     def fail(answer: Admitted | NotAdmitted) -> None:
         assert isinstance(answer, Admitted)
@@ -401,13 +429,21 @@ def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         coordinator()
 
 
-@pytest.mark.parametrize("name", ["gate", "state.json"])
-@pytest.mark.parametrize("damage", ["link", "hard link", "open", "oversized"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *((name, damage) for name in ("gate", "state.json", "record", "ticket") for damage in ("hard link", "open")),
+        *((name, "link") for name in ("gate", "state.json", "record")),
+        *((name, "oversized") for name in ("gate", "state.json", "record")),
+    ],
+)
 def test_an_unsafe_file_is_refused(machine: Coordinator, name: str, damage: str) -> None:
     """A8."""
-    if (name, damage) == ("gate", "oversized"):
-        pytest.skip("the content of the gate is never read")
-    machine.lease({}).release()
+    lease = machine.lease({})
+    if name == "ticket":
+        name = f"t/{next(machine_folder(os.environ).glob('t/h.*')).name}"
+    elif name == "record":
+        name = f"t/{lease.ticket}.json"
     path = machine_folder(os.environ) / name
     if damage == "link":
         path.rename(path.with_name("elsewhere"))
@@ -426,6 +462,7 @@ def test_an_unsafe_file_is_refused(machine: Coordinator, name: str, damage: str)
                 say(f"{error.code}|{error.what}")
         """)
         code, what = child.line().split("|")
+        lease.release()
         raise HostlerError(Code(code), what, "")
 
 

@@ -1,6 +1,7 @@
 """The hand-over: in order, driven by events, and whole whatever is killed when."""
 
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable
@@ -12,11 +13,12 @@ from hostres.errors import HostlerError
 from hostres.folders import machine_folder
 from hostres.machine import Machine
 from hostres.poller import SAFETY_NET_S
-from hostres.queue import Demand
 from hostres.top import snapshot
 from tests.hostres.support import LIMIT_S, Child, children, coordinator, holder, rows, waiting
 
 REPORTER = """
+import hostres.coordinator
+hostres.coordinator.SAFETY_NET_S = (600.0, 600.0, 600.0)  # a lost wake-up shows
 coordinator = Coordinator(FOLDER)
 say("asks")
 lease = coordinator.lease({claims!r})
@@ -112,6 +114,101 @@ def test_who_may_go_beside_an_older_waiter_is_told_by_the_chief() -> None:
         assert big.line().split()[2] == "0"
 
 
+def test_the_chief_watches_whoever_is_admitted_past_it() -> None:
+    """At once, as the first one is, or after a wait, as the second: else nobody would see them leave."""
+    with children() as start, coordinator(x=2, y=1) as machine:
+        lease = machine.lease({"y": 1})
+        (chief,) = queue_up(start, 1, {"y": 1})
+        newcomer = machine.lease({"x": 1})
+        first = start(reporter({"x": 2}))
+        first.line()
+        waiting(2)
+        newcomer.release()
+        assert first.line().split()[2] == "0"
+        second = start(reporter({"x": 1}))
+        second.line()
+        waiting(2)
+        third = start(reporter({"x": 2}))
+        third.line()
+        waiting(3)
+        first.tell()
+        for child in (second, third):
+            assert child.line().split()[2] == "0"
+            child.tell()
+        assert chief.silent()
+        lease.release()
+        assert chief.line().split()[2] == "0"
+
+
+def test_who_becomes_the_chief_watches_all_holders() -> None:
+    with children() as start, coordinator(x=2) as machine:
+        one, two = machine.lease({"x": 1}), machine.lease({"x": 1})
+        first, second = queue_up(start, 2, {"x": 1})
+        one.release()
+        assert first.line().startswith("held")
+        two.release()
+        assert second.line().split()[2] == "0"
+
+
+def test_a_dead_waiter_frees_those_far_behind_it() -> None:
+    with children() as start, coordinator(x=1, y=1) as machine:
+        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+        chief = start(reporter({"y": 1}))
+        chief.line()
+        waiting(1)
+        stopped = start(reporter({"x": 1}))
+        stopped.line()
+        waiting(2)
+        both = start(reporter({"x": 1, "y": 1}))
+        both.line()
+        waiting(3)
+        last = start(reporter({"x": 1}))
+        last.line()
+        waiting(4)
+        os.kill(stopped.pid, signal.SIGSTOP)
+        two.release()
+        stopped.kill()
+        assert last.line().split()[2] == "0"
+        assert chief.silent()
+        assert both.silent()
+        one.release()
+
+
+def test_a_waiter_that_withdraws_although_it_might_have_gone_frees_those_far_behind_it() -> None:
+    with children() as start, coordinator(x=1, y=1, z=1) as machine:
+        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+        (chief,) = queue_up(start, 1, {"y": 1})
+        told: list[object] = []
+        slow = machine.ask({"x": 1}, notify=told.append)
+        waiting(2)
+        both = start(reporter({"x": 1, "y": 1}))
+        both.line()
+        waiting(3)
+        last = start(reporter({"x": 1}))
+        last.line()
+        waiting(4)
+        busy, over = threading.Event(), threading.Event()
+
+        def block(answer: Admitted | NotAdmitted) -> None:
+            assert isinstance(answer, Admitted)
+            answer.lease.release()
+            busy.set()
+            over.wait(LIMIT_S)
+
+        machine.ask({"z": 1}, notify=block)  # keeps the poll thread busy
+        assert busy.wait(LIMIT_S)
+        two.release()
+        assert slow.ticket is not None
+        assert select.select([slow.ticket.lock.fd], [], [], LIMIT_S)[0]  # it is told that it may go
+        slow.withdraw()
+        assert last.line().split()[2] == "0"
+        assert told == []
+        assert chief.silent()
+        assert both.silent()
+        over.set()
+        one.release()
+
+
 def test_a_dead_waiter_that_would_have_fitted_frees_those_behind_it() -> None:
     with children() as start, coordinator(x=1) as machine:
         lease = machine.lease({"x": 1})
@@ -185,8 +282,6 @@ def test_without_hang_ups_and_pokes_the_safety_net_still_makes_progress(monkeypa
 
 def test_the_safety_net_is_wide_for_all_but_the_first_two() -> None:
     assert SAFETY_NET_S == (1.0, 1.0, 60.0)
-    assert Machine.TIDY >= 1
-    assert Demand(number=1, units={}).priority == 0
 
 
 KILLED = """

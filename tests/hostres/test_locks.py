@@ -68,6 +68,16 @@ def test_a_watch_hangs_up_when_the_last_copy_is_closed(tmp_path: Path) -> None:
     descriptors.close(watch)
 
 
+def test_a_release_leaves_the_lock_to_a_child_that_has_a_copy(tmp_path: Path) -> None:
+    lock = FifoLock.born(tmp_path, "one")
+    child = subprocess.Popen(["sleep", "60"], pass_fds=[lock.fd])
+    lock.release()
+    assert is_held(tmp_path / "one")
+    child.kill()
+    child.wait()
+    assert not is_held(tmp_path / "one")
+
+
 def test_a_lock_that_is_dropped_frees_itself_and_complains(tmp_path: Path) -> None:
     lock = FifoLock.born(tmp_path, "one")
     with pytest.warns(ResourceWarning, match="never released"):
@@ -171,6 +181,7 @@ def test_a_gate_whose_file_was_replaced_is_opened_anew(tmp_path: Path) -> None:
     with gate:
         before = (tmp_path / "gate").stat().st_ino
     (tmp_path / "gate").rename(tmp_path / "old")
+    (tmp_path / "gate").touch(mode=0o600)
     with gate:
         assert (tmp_path / "gate").stat().st_ino != before
         other = FifoLock(str(tmp_path / "gate"))

@@ -60,6 +60,17 @@ def test_both_outputs_are_logged_and_told_as_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "err").read_bytes() == b"\xff\n"
 
 
+def test_all_that_it_wrote_is_logged_when_it_counts_as_ended(tmp_path: Path) -> None:
+    for _ in range(40):
+        process = start(
+            "sh", "-c", "seq 10000; seq 10000 >&2", stdout_log=tmp_path / "out", stderr_log=tmp_path / "err"
+        )
+        assert process.wait(LIMIT_S) is not None
+        sizes = (tmp_path / "out").stat().st_size, (tmp_path / "err").stat().st_size
+        process.end(grace_s=0, reason="cleanup")
+        assert sizes == (48894, 48894)
+
+
 def test_it_reads_nothing_or_what_it_is_given() -> None:
     for stdin in (None, b"", b"x" * 3_000_000):
         told: list[bytes] = []

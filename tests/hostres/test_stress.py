@@ -62,7 +62,7 @@ def test_under_random_kills_the_capacity_is_never_exceeded_and_nobody_is_forgott
             looks += 1
             victim = rnd.randrange(WORKERS)
             if rnd.random() < 0.15:
-                workers[victim].kill()
+                workers[victim].close()
                 kills += 1
                 workers[victim] = worker(100 + kills)
             for one in workers:
