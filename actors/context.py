@@ -20,6 +20,8 @@ __all__ = ["Completed", "Context", "OperationAborted", "OperationFailed"]
 
 TAIL_BYTES: Final = 64 * 1024
 MESSAGE_LINES: Final = 3
+LEFT_BEHIND_GRACE_S: Final = 2.0
+"""What a program leaves in the background is ended with it: nothing of a node outlives its step."""
 
 Argument = str | os.PathLike[str] | int | float
 
@@ -185,7 +187,7 @@ class Context:
         """Run a program to its end, as a tree that the host supervises.
 
         It inherits the lease, has its own session and no terminal, and is ended as a whole when this node is
-        cancelled or runs out of time.
+        cancelled or runs out of time. What it leaves in the background is ended with it.
 
         Args:
             argv: Program and arguments; never a shell string.
@@ -222,13 +224,19 @@ class Context:
             on_stderr=err.feed,
         )
         with self._control.supervising(tree):
-            ended = tree.wait()
-        if ended is None:  # without a time limit wait returns only at the end
-            raise AssertionError
+            tree.wait()
+            ended = tree.end(grace_s=LEFT_BEHIND_GRACE_S, reason="end of its program")
         self._control.check()
-        code = ended.code if ended.code is not None else 128 + (ended.signal or 0)
+        if ended.left or ended.exit is None:
+            named = ", ".join(f"{each.command} (pid {each.pid})" for each in ended.left)
+            raise OperationFailed(
+                FailureCode.CONFLICT,
+                f"{Path(words[0]).name} left what could not be ended: {named}",
+                "end it, then retry",
+            )
+        code = ended.exit.code if ended.exit.code is not None else 128 + (ended.exit.signal or 0)
         if check and code != 0:
-            raise _process_failed(words[0], ended.code, ended.signal, err.data)
+            raise _process_failed(words[0], ended.exit.code, ended.exit.signal, err.data)
         return Completed(code=code, stdout=out.data, stderr=err.data)
 
     def before_publication(self) -> None:
@@ -308,7 +316,7 @@ def _process_failed(program: str, code: int | None, signal: int | None, stderr: 
     lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     said = " / ".join(lines[-MESSAGE_LINES:])[-1000:]
     if code is None:
-        how = f"{name} was killed from outside by signal {signal}"
+        how = f"{name} was killed from outside" + (f" by signal {signal}" if signal else "")
         todo = "look whether the machine ran out of memory, then run it again"
     else:
         how = f"{name} ended with exit code {code}"

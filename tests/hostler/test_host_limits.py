@@ -4,6 +4,7 @@ import math
 import threading
 import time
 
+import psutil
 import pytest
 from pydantic import BaseModel
 
@@ -146,6 +147,28 @@ def test_a_program_killed_from_outside_is_retryable_and_said_so():
     record, _ = run_one(killed)
     assert record.failure.retryable
     assert "signal 9" in record.failure.message
+
+
+def test_what_a_program_leaves_in_the_background_is_ended_with_it_and_its_lease_is_free():
+    left = {}
+
+    def leaves(ctx):
+        done = ctx.run(["sh", "-c", "sleep 60 & echo $!; setsid sh -c 'echo $$; exec sleep 60' & sleep 0.2"])
+        left["pids"] = [int(word) for word in done.stdout.split()]
+        return Value()
+
+    record, status = run_one(leaves, claims={"cpu": 1})
+    assert status is RunStatus.COMPLETED, record.failure
+    assert len(left["pids"]) == 2
+    assert not [pid for pid in left["pids"] if runs(pid)]
+
+
+def runs(pid: int) -> bool:
+    """Say whether a process still runs; one that only waits for its new parent to reap it does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_an_exit_code_can_be_looked_at_instead():
