@@ -1,5 +1,8 @@
 """The main path: ready, queued, running, completed; how many commits, and what waits for the disk."""
 
+import sys
+import tracemalloc
+
 import pytest
 
 from actors.messages import Dispatch, NotAdmitted, SetTimer
@@ -64,6 +67,50 @@ def test_events_grow_linearly_with_nodes():
 
     per_node = (events(40) - events(20)) / 20
     assert events(200) == events(20) + per_node * 180
+
+
+def fan(width: int):
+    return [planned(f"n{index:05d}") for index in range(width)]
+
+
+def play(nodes) -> None:
+    drive = Drive(Model(nodes))
+    drive.begin()
+    for node in nodes:
+        drive.returned(node.key)
+    assert drive.state.status is RunStatus.COMPLETED
+
+
+def calls_a_node(make, size: int) -> float:
+    """Count the calls that the pure core makes: a measure of time that no busy machine can move."""
+    nodes, calls = make(size), 0
+
+    def count(_frame, event, _argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        play(nodes)
+    finally:
+        sys.setprofile(None)
+    return calls / size
+
+
+def bytes_a_node(make, size: int) -> float:
+    nodes = make(size)
+    tracemalloc.start()
+    try:
+        play(nodes)
+        return tracemalloc.get_traced_memory()[1] / size
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("make", [chain, fan])
+@pytest.mark.parametrize("cost", [calls_a_node, bytes_a_node])
+def test_what_a_node_costs_in_time_and_memory_does_not_grow_with_the_run(make, cost):
+    assert cost(make, 1200) <= 1.1 * cost(make, 200)
 
 
 def test_completion_and_the_intents_it_releases_are_one_transaction():
