@@ -5,6 +5,7 @@ which is not an `Exception`, so that an operation's own `except Exception` does 
 """
 
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,9 @@ class Host(Protocol):
     def log_path(self, stream: str) -> Path:
         """Return the file for that stream of the next process."""
 
+    def open_workspace(self) -> Path:
+        """Return the private folder of this node and plan, empty."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
@@ -91,7 +95,6 @@ class Assignment:
 
     Attributes:
         folder: Where the run was created; relative paths resolve against it.
-        workspace: Private to this node and plan.
 
     """
 
@@ -99,7 +102,6 @@ class Assignment:
     node: str
     attempt: int
     folder: Path
-    workspace: Path
 
     @property
     def idempotency_key(self) -> str:
@@ -111,8 +113,6 @@ class Context:
     """The host as one attempt of one node sees it.
 
     Attributes:
-        workspace: A private folder; what is left there is not a result until it is published.
-        folder: The folder where the run was created.
         lease: The admitted claims, None for a node that claims nothing.
 
     """
@@ -122,6 +122,8 @@ class Context:
         self._control = control
         self._host = host
         self._processes = 0
+        self._workspace: Path | None = None
+        self._opening = threading.Lock()
         self._furthest = 0.0
         self.lease = lease
 
@@ -147,8 +149,11 @@ class Context:
 
     @property
     def workspace(self) -> Path:
-        """The private folder of this node and plan."""
-        return self._assignment.workspace
+        """The private folder of this node and plan, empty at the first look; work that never looks makes none."""
+        with self._opening:
+            if self._workspace is None:
+                self._workspace = self._host.open_workspace()
+            return self._workspace
 
     @property
     def folder(self) -> Path:

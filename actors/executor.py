@@ -22,7 +22,7 @@ from actors.messages import (
 )
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
-from actors.work import Job, perform
+from actors.work import Job, empty, perform
 from hostres.lease import Lease
 from store.contracts import FailureCode
 
@@ -85,17 +85,33 @@ class Executor(Shell):
 class Port:
     """What the context of an attempt asks of its host."""
 
-    def __init__(self, *, node: str, attempt: int, scheduler: Address, control: Control, logs: LogPaths) -> None:
+    def __init__(
+        self,
+        *,
+        node: str,
+        attempt: int,
+        scheduler: Address,
+        control: Control,
+        logs: LogPaths,
+        workspace: Callable[[], Path],
+    ) -> None:
         self._node = node
         self._attempt = attempt
         self._scheduler = scheduler
         self._control = control
         self._logs = logs
+        self._workspace = workspace
         self._told_at = float("-inf")
 
     def log_path(self, stream: str) -> Path:
         """Return the file for that stream."""
         return self._logs(self._node, self._attempt, stream)
+
+    def open_workspace(self) -> Path:
+        """Return the workspace, without what an earlier attempt left in it."""
+        workspace = self._workspace()
+        empty(workspace)
+        return workspace
 
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
         """Pass progress on, a few times a second at most; the end always."""

@@ -59,7 +59,7 @@ from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
-from actors.work import Job, empty, write_log
+from actors.work import Job, write_log
 from hostres.lease import Lease
 from hostres.leftovers import Leftover, end_leftovers, find_leftovers
 from store.clock import Clock
@@ -204,24 +204,18 @@ class Scheduler(Shell):
         key = action.node, action.attempt
         lease = self._leases.pop(key, None)
         control = Control()
+        home = self._services.home
         port = Port(
             node=action.node,
             attempt=action.attempt,
             scheduler=self.actor_ref,
             control=control,
-            logs=lambda node, attempt, stream: self._services.home.log_path(self._run_id, node, attempt, stream),
+            logs=lambda node, attempt, stream: home.log_path(self._run_id, node, attempt, stream),
+            workspace=lambda: home.workspace(self._run_id, action.node, action.plan_sha256),
         )
 
         def open_context() -> Context:
-            workspace = self._services.home.workspace(self._run_id, action.node, action.plan_sha256)
-            empty(workspace)
-            assignment = Assignment(
-                run_id=self._run_id,
-                node=action.node,
-                attempt=action.attempt,
-                folder=self._folder,
-                workspace=workspace,
-            )
+            assignment = Assignment(run_id=self._run_id, node=action.node, attempt=action.attempt, folder=self._folder)
             return Context(assignment, control=control, host=port, lease=lease)
 
         self._executors[key] = Executor.start(

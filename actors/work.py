@@ -46,7 +46,7 @@ class Job:
     Attributes:
         code: The operation or compute of the plan; None for a command.
         write_error: Keeps the traceback of an exception that its code did not mean to raise.
-        open_context: Makes the attempt's workspace and context; called on the helper thread.
+        open_context: Makes the attempt's context; called on the helper thread.
 
     """
 
