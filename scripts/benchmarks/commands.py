@@ -1,0 +1,189 @@
+"""`hostler exec` against the commands that people use for the same: GNU parallel's `sem`, and flock(1)."""
+
+import contextlib
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from scripts.benchmarks.crew import LIMIT_S, LostError
+from scripts.benchmarks.effort import Effort
+from scripts.benchmarks.jobs import TRUE
+from scripts.benchmarks.results import Goal, Row, informing, ratio, unmeasured
+from scripts.benchmarks.surroundings import scratch
+
+JOB: Final = 'date +%s%N >>"$0.began"; sleep .02; date +%s%N >>"$0.ended"'
+"""A job that notes when it begins and ends; its first argument names the notes."""
+
+FIRST: Final = 'while [ ! -e "$0.go" ]; do sleep .01; done; date +%s%N >>"$0.began"; date +%s%N >>"$0.ended"'
+"""The job that keeps the others waiting until all of them do."""
+
+IDLE_LOOKS: Final = 4
+
+
+def rows(effort: Effort) -> list[Row]:
+    """Measure the commands."""
+    return [*_through_two_slots(effort), *_gaps(effort), *_one_by_one(effort)]
+
+
+def _through_two_slots(effort: Effort) -> list[Row]:
+    sem = shutil.which("sem")
+    ours = theirs = 0.0
+    for _ in range(effort.rounds):
+        with scratch() as place:
+            ours += _all_at_once([[*_exec(), TRUE]] * effort.commands, _settings(place, slots=2))
+            if sem is not None:
+                theirs += _by_sem(sem, effort.commands, _settings(place, slots=2))
+    count = effort.rounds * effort.commands
+    name, goal = f"{count} × true, 2 slots, by hostler exec / sem", Goal(limit=0.3)
+    told = f"in rounds of {effort.commands}, all at once"
+    return [
+        ratio(name, ours, theirs, goal, told)
+        if sem is not None
+        else unmeasured(name, "×", goal, "GNU parallel's sem is not installed"),
+        informing(f"{count} × true, 2 slots, by hostler exec", ours, "s", told),
+        *([informing(f"{count} × true, 2 slots, by sem", theirs, "s")] if sem is not None else []),
+    ]
+
+
+def _gaps(effort: Effort) -> list[Row]:
+    flock = shutil.which("flock")
+    ours: list[float] = []
+    theirs: list[float] = []
+    for _ in range(max(1, effort.rounds // 2)):
+        with scratch() as place:
+            settings = _settings(place, slots=1)
+            ours += _gaps_of([*_exec(), "sh", "-c"], place / "exec", settings, effort.many)
+            if flock is not None:
+                theirs += _gaps_of([flock, str(place / "slot"), "sh", "-c"], place / "flock", settings, effort.many)
+    name, goal = f"gap between jobs, {effort.many} queued, hostler exec / flock(1)", Goal(limit=1.5)
+    mine = statistics.median(ours)
+    note = "p50, with the start of sh and date"
+    return [
+        ratio(name, mine, statistics.median(theirs), goal, note)
+        if theirs
+        else unmeasured(name, "×", goal, "flock(1) is not installed"),
+        informing("gap between jobs, hostler exec", mine, "ms"),
+        *([informing("gap between jobs, flock(1)", statistics.median(theirs), "ms")] if theirs else []),
+    ]
+
+
+def _one_by_one(effort: Effort) -> list[Row]:
+    times: dict[str, list[float]] = {"hostler exec": [], "python -c pass": []}
+    with scratch() as place:
+        settings = _settings(place, slots=1)
+        for _ in range(max(1, effort.rounds * effort.commands // 4)):
+            times["hostler exec"].append(_all_at_once([[*_exec(), TRUE]], settings))
+            times["python -c pass"].append(_all_at_once([[sys.executable, "-c", "pass"]], settings))
+    found = {name: statistics.median(values) for name, values in times.items()}
+    return [
+        informing("one true by hostler exec", 1000 * found["hostler exec"], "ms"),
+        informing("one python -c pass", 1000 * found["python -c pass"], "ms"),
+    ]
+
+
+def _exec() -> list[str]:
+    script = Path(sys.executable).with_name("hostler")
+    start = [str(script)] if script.exists() else [sys.executable, "-m", "hostler"]
+    return [*start, "exec", "--claim", "slot=1", "--"]
+
+
+def _settings(place: Path, *, slots: int) -> dict[str, str]:
+    """Return an environment in which all that is written lies in *place*."""
+    config = place / "config.toml"
+    config.write_text(f"[machine.capacity]\nslot = {slots}\n", encoding="utf-8")
+    parallel = place / "parallel"
+    parallel.mkdir(exist_ok=True)
+    (parallel / "will-cite").touch()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOSTLER_")}
+    return {
+        **kept,
+        "HOME": str(place),
+        "TMPDIR": str(place),
+        "PARALLEL_HOME": str(parallel),
+        "HOSTLER_HOME": str(place / "home"),
+        "HOSTLER_MACHINE_DIR": str(place / "machine"),
+        "HOSTLER_CONFIG": str(config),
+    }
+
+
+def _all_at_once(commands: Sequence[Sequence[str]], settings: Mapping[str, str]) -> float:
+    began = time.monotonic()
+    with _started(commands, settings) as processes:
+        _reap(processes)
+        return time.monotonic() - began
+
+
+def _by_sem(sem: str, count: int, settings: Mapping[str, str]) -> float:
+    began = time.monotonic()
+    for _ in range(count):
+        with _started([[sem, "--id", "bench", "-j2", TRUE]], settings) as processes:
+            _reap(processes)
+    with _started([[sem, "--id", "bench", "--wait"]], settings) as processes:
+        _reap(processes)
+    return time.monotonic() - began
+
+
+def _gaps_of(command: Sequence[str], notes: Path, settings: Mapping[str, str], queued: int) -> list[float]:
+    """Return the milliseconds from a job's last act to the first of the next."""
+    with _started([[*command, FIRST, str(notes)]], settings) as first:
+        _until_idle(first)
+        with _started([[*command, JOB, str(notes)]] * queued, settings) as others:
+            _until_idle(others)
+            notes.with_suffix(".go").touch()
+            _reap([*first, *others])
+    began, ended = (sorted(map(int, notes.with_suffix(end).read_text().split())) for end in (".began", ".ended"))
+    return [(after - before) / 1e6 for after, before in zip(began[1:], ended, strict=False)]
+
+
+@contextlib.contextmanager
+def _started(
+    commands: Sequence[Sequence[str]], settings: Mapping[str, str]
+) -> Iterator[list["subprocess.Popen[bytes]"]]:
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for command in commands:
+            processes.append(  # noqa: PERF401  what was started must be known if the next one fails
+                subprocess.Popen(
+                    command,
+                    env=settings,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+        yield processes
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+
+
+def _reap(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
+    for process in processes:
+        code = process.wait(LIMIT_S)
+        if code != 0:
+            raise LostError(f"{process.args!r} ended with {code}")
+
+
+def _until_idle(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
+    """Wait until none of them has used the processor for a while."""
+    until = time.monotonic() + LIMIT_S
+    before, same = -1, 0
+    while same < IDLE_LOOKS:
+        now = sum(_cpu_ns(process.pid) for process in processes)
+        same = same + 1 if now == before else 0
+        before = now
+        if time.monotonic() > until:
+            raise LostError("the queue never came to rest")
+        time.sleep(0.05)
+
+
+def _cpu_ns(pid: int) -> int:
+    return time.clock_gettime_ns((~pid << 3) | 2)
