@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from signal import Signals
 from typing import Final, Protocol
 
 from actors.control import Control, OperationAborted
@@ -21,6 +22,9 @@ __all__ = ["Completed", "Context", "OperationAborted", "OperationFailed"]
 
 TAIL_BYTES: Final = 64 * 1024
 MESSAGE_LINES: Final = 3
+CRASHES: Final = frozenset(
+    {Signals.SIGILL, Signals.SIGTRAP, Signals.SIGABRT, Signals.SIGBUS, Signals.SIGFPE, Signals.SIGSEGV, Signals.SIGSYS}
+)
 LEFT_BEHIND_GRACE_S: Final = 2.0
 """What a program leaves in the background is ended with it: nothing of a node outlives its step."""
 
@@ -222,6 +226,7 @@ class Context:
             env={**self.environment(), **(env or {})},
             cwd=cwd or self.workspace,
             lease_fds=[self.lease.fd] if self.lease else [],
+            cpus=self.lease.cpus if self.lease else (),
             stdin=stdin,
             stdout_log=logs[0],
             stderr_log=logs[1],
@@ -320,10 +325,18 @@ def _process_failed(program: str, code: int | None, signal: int | None, stderr: 
     name = Path(program).name
     lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     said = " / ".join(lines[-MESSAGE_LINES:])[-1000:]
-    if code is None:
+    if code is None and signal in CRASHES:
+        how = f"{name} crashed with {Signals(signal).name}"
+        todo = "read its log with: hostler logs RUN NODE"
+    elif code is None:
         how = f"{name} was killed from outside" + (f" by signal {signal}" if signal else "")
         todo = "look whether the machine ran out of memory, then run it again"
     else:
         how = f"{name} ended with exit code {code}"
         todo = "read its log with: hostler logs RUN NODE"
-    return OperationFailed(FailureCode.SUBPROCESS, f"{how}: {said}" if said else how, todo, retryable=code is None)
+    return OperationFailed(
+        FailureCode.SUBPROCESS,
+        f"{how}: {said}" if said else how,
+        todo,
+        retryable=code is None and signal not in CRASHES,
+    )

@@ -1,5 +1,6 @@
 """One actor a dispatched node: it supervises the work and answers for it, so that a stop reaches it at once."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from actors.control import Control
 from actors.messages import (
     Abort,
     Address,
+    Failed,
     Outcome,
     Progress,
     PublicationAllowed,
@@ -25,6 +27,8 @@ from actors.threads import WorkThreads
 from actors.work import Job, empty, perform
 from hostres.lease import Lease
 from store.contracts import FailureCode
+
+log = logging.getLogger(__name__)
 
 PROGRESS_EVERY_S: Final = 0.2
 
@@ -69,7 +73,14 @@ class Executor(Shell):
                 super().handle(message)
 
     def _work(self) -> None:
-        tell(self.actor_ref, WorkEnded(outcome=perform(self._job, self._control)))
+        try:
+            outcome = perform(self._job, self._control)
+        except BaseException as error:
+            log.exception("the work of %s broke", self._node)
+            outcome = Failed(
+                code=FailureCode.INTERNAL, message=f"its work broke: {type(error).__name__}", todo="report this"
+            )
+        tell(self.actor_ref, WorkEnded(outcome=outcome))
 
     def _ended(self, outcome: Outcome) -> None:
         release = None

@@ -2,10 +2,11 @@
 
 import hashlib
 import logging
+import math
 import os
 import shutil
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -33,6 +34,7 @@ CODES: Final = {
     Code.UNAVAILABLE: FailureCode.UNAVAILABLE,
     Code.UNSAFE_STATE: FailureCode.UNAVAILABLE,
     Code.CONFLICT: FailureCode.CONFLICT,
+    Code.PROFILE_MISMATCH: FailureCode.CONFLICT,
     Code.OWNERSHIP_LOST: FailureCode.CONFLICT,
     Code.WAIT_TIMEOUT: FailureCode.TIMEOUT,
 }
@@ -114,7 +116,19 @@ def _dumped(result: Any, output_type: type[BaseModel] | None) -> JsonValue:
         return cast("JsonValue", result)
     if not isinstance(result, output_type):
         result = output_type.model_validate(result)
+    _refuse_non_finite(result.model_dump(), "$")  # as JSON, pydantic writes NaN under `Any` as null
     return cast("JsonValue", result.model_dump(mode="json"))
+
+
+def _refuse_non_finite(value: Any, path: str) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise HostlerError(Code.INVALID_DATA, f"{path}: {value} is no JSON number", "use null, or a text")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _refuse_non_finite(inner, f"{path}.{key}")
+    elif isinstance(value, list | tuple | set | frozenset):
+        for index, inner in enumerate(value):
+            _refuse_non_finite(inner, f"{path}[{index}]")
 
 
 def _command(context: Context, executor: CommandExecutor, given: dict[str, Any]) -> JsonValue:
@@ -146,7 +160,11 @@ def _word(value: Any) -> str:
 def _output(workspace: Path, name: str, path: str) -> dict[str, JsonValue]:
     file = (workspace / path).resolve()
     if not file.is_relative_to(workspace.resolve()):
-        raise OperationFailed(FailureCode.INVALID_DATA, f"output {name} lies outside the workspace: {path}")
+        raise OperationFailed(
+            FailureCode.INVALID_DATA,
+            f"output {name} lies outside the workspace: {path}",
+            "let the command write the file itself into its workspace",
+        )
     if not file.is_file():
         raise OperationFailed(
             FailureCode.MALFORMED_OUTPUT, f"the command left no file {path} for its output {name}", "look at its log"
@@ -182,7 +200,7 @@ def _raised(error: BaseException, job: Job) -> Failed:
     failed = _failed(error, dispatched=True)
     if isinstance(error, OperationFailed | HostlerError):
         return failed
-    job.write_error("".join(traceback.format_exception(error)))
+    job.write_error("".join(traceback.format_exception(error)))  # which copes with what cannot be printed
     frames = traceback.extract_tb(error.__traceback__)
     at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     failed = replace(
@@ -218,17 +236,27 @@ def _failed(error: BaseException, *, dispatched: bool) -> Failed:
         case OSError():
             return Failed(
                 code=FailureCode.UNAVAILABLE,
-                message=str(error),
+                message=describe(error),
                 todo="mend that, then run it again",
                 dispatched=dispatched,
             )
         case _:
             return Failed(
                 code=FailureCode.INTERNAL,
-                message=f"{type(error).__name__}: {error}"[:2000],
+                message=describe(error),
                 todo="mend the operation, then run it again",
                 dispatched=dispatched,
             )
+
+
+def describe(error: BaseException) -> str:
+    """Return the kind of an exception and what it says, in one line, even if it cannot say it."""
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - an exception of somebody else's making may fail at anything
+        said = "(it cannot be printed)"
+    kind = type(error).__name__
+    return f"{kind}: {said}"[:2000] if said else kind
 
 
 def _first_fault(error: ValidationError) -> str:

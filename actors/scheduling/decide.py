@@ -43,6 +43,7 @@ DRAIN: Final = "drain"
 
 FAILURE_OF_CODE: Final = {
     Code.INVALID_CLAIMS: FailureCode.INCOMPATIBLE,
+    Code.CONFLICT: FailureCode.CONFLICT,
     Code.PROFILE_MISMATCH: FailureCode.CONFLICT,
     Code.UNSAFE_STATE: FailureCode.UNAVAILABLE,
     Code.UNAVAILABLE: FailureCode.UNAVAILABLE,

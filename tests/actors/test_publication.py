@@ -2,11 +2,18 @@
 
 import errno
 import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from actors import publication
 from actors.publication import publish_file
+from tests.support import until
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def made(tmp_path, text="whole"):
@@ -52,6 +59,49 @@ def test_the_bytes_are_on_the_disk_before_the_name_is(tmp_path, monkeypatch, kee
     publish_file(source, target, keep=keep)
     assert order[1] == "rename"
     assert order[2] == str(target.parent)
+
+
+def test_a_file_system_without_unnamed_files_is_copied_to_under_a_short_name(tmp_path, monkeypatch):
+    source, target = made(tmp_path)
+    monkeypatch.setattr(publication, "_open_unnamed", lambda _folder: None)
+    publish_file(source, target, keep=True)
+    assert target.read_text() == "whole"
+    assert os.listdir(target.parent) == ["final.mp4"]
+
+
+def test_a_kill_in_the_middle_of_a_copy_leaves_nothing_beside_the_target(tmp_path):
+    source, target = made(tmp_path)
+    os.truncate(source, 3_000_000_000)  # sparse: long enough to be killed in
+    target.parent.mkdir()
+    code = (
+        "import sys; from pathlib import Path; from actors.publication import publish_file; "
+        "publish_file(Path(sys.argv[1]), Path(sys.argv[2]), keep=True)"
+    )
+    copier = subprocess.Popen([sys.executable, "-c", code, str(source), str(target)], cwd=ROOT)
+
+    def copying():
+        files = Path(f"/proc/{copier.pid}/fd")
+        return any("(deleted)" in os.readlink(link) and (link.stat().st_blocks or 0) > 0 for link in files.iterdir())
+
+    until(lambda: copier.poll() is not None or seen(copying))
+    copier.kill()
+    assert copier.wait() == -signal.SIGKILL, "the copy was over before it could be killed"
+    assert os.listdir(target.parent) == []
+
+
+def seen(look) -> bool:
+    try:
+        return look()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600])
+def test_a_copy_may_be_read_by_whoever_may_read_its_source(tmp_path, mode):
+    source, target = made(tmp_path)
+    source.chmod(mode)
+    publish_file(source, target, keep=True)
+    assert target.stat().st_mode & 0o777 == mode
 
 
 def test_another_file_system_is_copied_to(tmp_path, monkeypatch):
