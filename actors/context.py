@@ -13,7 +13,7 @@ from signal import Signals
 from typing import Final, Protocol
 
 from actors.control import Control, OperationAborted
-from actors.publication import publish_file
+from actors.publication import is_special, publish_file
 from hostres.lease import Lease
 from hostres.process import Supervised
 from store.contracts import FailureCode
@@ -279,6 +279,10 @@ class Context:
         """
         start = self.workspace / source
         final = self.path(target)
+        if is_special(final):
+            raise OperationFailed(
+                FailureCode.CONFLICT, f"{final} is a link, a folder or a device, not a file", "choose another target"
+            )
         self.before_publication()
         publish_file(start, final, keep=not start.resolve().is_relative_to(self.workspace.resolve()))
         return final

@@ -4,6 +4,7 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +41,14 @@ def publish_file(source: Path, target: Path, *, keep: bool) -> None:
         beside.unlink(missing_ok=True)
         raise
     _sync(target.parent)
+
+
+def is_special(target: Path) -> bool:
+    """Say whether *target* stands for something else than a file: a link, a device, a pipe; none is replaced."""
+    try:
+        return not stat.S_ISREG(target.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _moved(source: Path, target: Path) -> bool:

@@ -103,20 +103,26 @@ class RunStore(Shell):
         if not group:
             return
         refusals: list[HostlerError | None]
-        if self._identity.still_there():
+        gone = self._gone()
+        if gone is None:
             refusals = list(self._store.write([commit.transaction for commit in group]))
         else:
-            gone = HostlerError(
-                Code.OWNERSHIP_LOST,
-                f"the file of this host ({self._identity.host_id}) is gone from the state folder",
-                "start again; its runs can be resumed",
-            )
             refusals = [gone] * len(group)
         for commit, refusal in zip(group, refusals, strict=True):
             if refusal is None:
                 tell(commit.reply_to, Committed(number=commit.number))
             else:
                 tell(commit.reply_to, CommitRefused(number=commit.number, error=refusal))
+
+    def _gone(self) -> HostlerError | None:
+        """Say what is missing without which no write of this host may count."""
+        if not self._identity.still_there():
+            what = f"the file of this host ({self._identity.host_id}) is gone from the state folder"
+        elif not self._store.still_there():
+            what = "runs.db was removed or replaced under this host"
+        else:
+            return None
+        return HostlerError(Code.OWNERSHIP_LOST, what, "start again; what is stored can be resumed")
 
     def _create(self, message: CreateRun) -> None:
         try:

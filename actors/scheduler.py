@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from actors.context import Assignment, Context
 from actors.control import Control
+from actors.dependencies import KeptFile, kept_files
 from actors.executor import Executor, Port
 from actors.messages import (
     Abort,
@@ -63,8 +64,9 @@ from actors.work import Job, write_log
 from hostres.lease import Lease
 from hostres.leftovers import Leftover, end_leftovers, find_leftovers
 from store.clock import Clock
-from store.contracts import ComputeExecutor, FailureCode, OperationExecutor
+from store.contracts import CommandExecutor, ComputeExecutor, FailureCode, OperationExecutor
 from store.home import Home
+from store.references import references
 from store.transactions import Claimed
 
 log = logging.getLogger(__name__)
@@ -222,6 +224,7 @@ class Scheduler(Shell):
             job=Job(
                 plan=action.plan,
                 code=self._code(action),
+                files=self._files(action),
                 write_error=lambda text: write_log(port.log_path("error"), text),
                 open_context=open_context,
             ),
@@ -231,6 +234,22 @@ class Scheduler(Shell):
             scheduler=self.actor_ref,
             node=action.node,
             attempt=action.attempt,
+        )
+
+    def _files(self, action: Dispatch) -> tuple[KeptFile, ...]:
+        """Return the files of those commands whose output its input refers to."""
+        state = self._state
+        commands = [
+            key for key in action.plan.dependencies if isinstance(state.nodes[key].planned.executor, CommandExecutor)
+        ]
+        if not commands:
+            return ()
+        used = {reference.node for reference in references(state.nodes[action.node].planned.input)}
+        return tuple(
+            file
+            for key in commands
+            if key in used
+            for file in kept_files(key, state.outputs[key], hashed=key in state.reused)
         )
 
     def _code(self, action: Dispatch) -> Operation | Compute | None:

@@ -111,10 +111,10 @@ class Supervisor(Shell):
         """Take one message."""
         match message:
             case CreateRun():
-                self._store.tell(message)
+                tell(self._store, message)
             case Adopt():
                 self._runs[message.run_id] = _Run(message)
-                self._store.tell(ClaimRun(run_id=message.run_id, reply_to=self.actor_ref))
+                tell(self._store, ClaimRun(run_id=message.run_id, reply_to=self.actor_ref))
             case RunClaimed(claimed=claimed):
                 self._start(claimed)
             case ClaimRefused():
@@ -148,7 +148,7 @@ class Supervisor(Shell):
             run.scheduler = None
         if message.status in RUN_RESTING:  # an answer may have come in while it was being handed back
             run.left = message
-            self._store.tell(LookForRequests(run_id=message.run_id, reply_to=self.actor_ref))
+            tell(self._store, LookForRequests(run_id=message.run_id, reply_to=self.actor_ref))
         else:
             self._report(message.run_id, message)
 
@@ -158,7 +158,7 @@ class Supervisor(Shell):
             return
         left, run.left = run.left, None
         if message.found and self._draining is None:
-            self._store.tell(ClaimRun(run_id=message.run_id, reply_to=self.actor_ref))
+            tell(self._store, ClaimRun(run_id=message.run_id, reply_to=self.actor_ref))
         else:
             self._report(message.run_id, left)
 

@@ -1,6 +1,5 @@
 """The work of one attempt, on a helper thread: from the exact plan to an outcome. Nothing it does escapes it."""
 
-import hashlib
 import logging
 import math
 import os
@@ -16,13 +15,13 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from actors.context import Context, OperationFailed
 from actors.control import Control, OperationAborted
+from actors.dependencies import KeptFile, check_files, sha256_of
 from actors.messages import Aborted, Failed, Outcome, Value
 from actors.operations import Compute, Operation
 from hostres.errors import Code, HostlerError
 from store.contracts import CommandExecutor, ComputeExecutor, FailureCode, NodePlan, OperationExecutor
 from store.values import Domain, canonical, digest_bytes
 
-HASH_BYTES: Final = 1 << 20
 MAX_ERROR_CHARACTERS: Final = 256 * 1024
 
 log = logging.getLogger(__name__)
@@ -47,6 +46,7 @@ class Job:
 
     Attributes:
         code: The operation or compute of the plan; None for a command.
+        files: What completed commands left that it may use.
         write_error: Keeps the traceback of an exception that its code did not mean to raise.
         open_context: Makes the attempt's context; called on the helper thread.
 
@@ -54,6 +54,7 @@ class Job:
 
     plan: NodePlan
     code: Operation | Compute | None
+    files: tuple[KeptFile, ...] = ()
     write_error: Callable[[str], None]
     open_context: Callable[[], Context]
 
@@ -94,6 +95,7 @@ def perform(job: Job, control: Control) -> Outcome:
 
 def _prepared(job: Job) -> Callable[[], JsonValue]:
     """Check everything that can be checked before the node's own code or program is reached."""
+    check_files(job.files)
     match job.plan.executor, job.code:
         case OperationExecutor(), Operation() as operation:
             given = operation.input_type.model_validate_json(canonical(job.plan.input))
@@ -169,11 +171,7 @@ def _output(workspace: Path, name: str, path: str) -> dict[str, JsonValue]:
         raise OperationFailed(
             FailureCode.MALFORMED_OUTPUT, f"the command left no file {path} for its output {name}", "look at its log"
         )
-    sha256 = hashlib.sha256()
-    with file.open("rb") as reading:
-        while chunk := reading.read(HASH_BYTES):
-            sha256.update(chunk)
-    return {"path": str(file), "bytes": file.stat().st_size, "sha256": sha256.hexdigest()}
+    return {"path": str(file), "bytes": file.stat().st_size, "sha256": sha256_of(file)}
 
 
 def write_log(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ with Host() as host:
 """
 
 import contextlib
+import os
 import secrets
 import threading
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
+import pykka
 from pydantic import JsonValue
 
 from actors.mailbox import Mailbox
@@ -26,7 +28,7 @@ from hostler.config import Config
 from hostler.loading import code_for_run
 from hostler.principal import principal
 from hostres.coordinator import Coordinator
-from hostres.errors import HostlerError
+from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from store.clock import SystemClock
 from store.contracts import Request, RequestKind, RunRecord
@@ -173,6 +175,9 @@ class Host:
         self.hung = 0
         self._runs: dict[str, Run] = {}
         self._closed = False
+        self._pid = os.getpid()
+        self._mailboxes: set[Mailbox] = set()
+        self.gave_up: HostlerError | None = None
         self._home = Home.open(self.config.home, create=True)
         self._coordinator = Coordinator(self.config.machine_folder, explicit=self.config.capacity)
         with contextlib.ExitStack() as opened:
@@ -196,7 +201,6 @@ class Host:
             ),
             gave_up=self._give_up,
         )
-        self.gave_up: HostlerError | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -245,8 +249,12 @@ class Host:
             principal=principal(),
         )
         mailbox = Mailbox()
-        self._supervisor.tell(CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox))
-        answer = mailbox.get()
+        self._mailboxes.add(mailbox)
+        try:
+            self._tell(CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox))
+            answer = mailbox.get()
+        finally:
+            self._mailboxes.discard(mailbox)
         if isinstance(answer, CreateRefused):
             raise answer.error
         return record.run_id
@@ -292,7 +300,7 @@ class Host:
 
     def drain(self, *, grace_s: float = GRACE_S) -> None:
         """Take up nothing more, give what runs *grace_s* seconds, hand the runs back; returns at once."""
-        self._supervisor.tell(Drain(grace_s=grace_s))
+        self._tell(Drain(grace_s=grace_s))
 
     def close(self) -> None:
         """Hand every run back and end; waits for what runs to stop."""
@@ -306,7 +314,8 @@ class Host:
             for run in working:
                 with run._changed:  # noqa: SLF001 - Run is the other half of this class
                     run._changed.wait_for(lambda run=run: run.left, max(0.0, deadline - time.monotonic()))  # type: ignore[misc]  # noqa: SLF001
-        self._supervisor.stop(block=True)
+        with contextlib.suppress(pykka.ActorDeadError):
+            self._supervisor.stop(block=True)
         self._coordinator.close()
         self._identity.close()
         self.hung = self._threads.busy
@@ -321,7 +330,7 @@ class Host:
     ) -> Run:
         release_at_rest = self._release_at_rest or jobs == 0
         run = self._runs[run_id] = Run(run_id, self, kept=not release_at_rest)
-        self._supervisor.tell(
+        self._tell(
             Adopt(
                 run_id=run_id,
                 operations=operations,
@@ -340,5 +349,25 @@ class Host:
             unfinished = {node.key for node in reader.nodes(run_id) if node.status not in IMMUTABLE}
             return code_for_run(record, plan, reader.bundle, self._home.bundles, nodes=unfinished)
 
+    def _tell(self, message: Any) -> None:
+        """Hand *message* to the actors, if they are there and this process's own.
+
+        Raises:
+            HostlerError: conflict: the host is closed, or another process's; or what made it give up.
+
+        """
+        if os.getpid() != self._pid:
+            raise HostlerError(
+                Code.CONFLICT, "this host belongs to the process that this one was forked from", "open a Host here"
+            )
+        if self.gave_up is not None:
+            raise self.gave_up
+        try:
+            self._supervisor.tell(message)
+        except pykka.ActorDeadError:
+            raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host") from None
+
     def _give_up(self, error: HostlerError) -> None:
         self.gave_up = error
+        for mailbox in tuple(self._mailboxes):
+            mailbox.tell(CreateRefused(error=error))

@@ -1,6 +1,7 @@
 """The run store: the only writer of runs in this process. What a call returned from is on the disk."""
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,6 +41,15 @@ _UNFINISHED: Final = (
 )
 
 
+def _file_of(home: Home) -> tuple[int, int] | None:
+    # never by opening it: closing a second descriptor would drop the locks that SQLite holds in this process
+    try:
+        status = os.lstat(home.database)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class RunStore:
     """Writes runs; one caller at a time, others wait.
 
@@ -57,6 +67,7 @@ class RunStore:
         self._content = Content(home.content)
         self._writer = Writer(connection, self._content, limits)
         self._one_at_a_time = threading.RLock()
+        self._file = _file_of(home)
 
     @classmethod
     def open(cls, home: Home, *, clock: Clock, limits: Limits | None = None) -> "RunStore":
@@ -82,6 +93,10 @@ class RunStore:
             connection.close()
             raise
         return store
+
+    def still_there(self) -> bool:
+        """Say whether the file that is written is still the one that everybody else finds under its name."""
+        return _file_of(self._home) == self._file
 
     def close(self) -> None:
         """Close the file; idempotent."""

@@ -87,6 +87,7 @@ class RunState:
         granted: (node, plan digest) of effects and gates that a person let through.
         judging: Requests that authority has not answered yet.
         detached: Attempts given up on while their callback still runs.
+        reused: Nodes that were completed before this host took the run up.
 
     """
 
@@ -107,6 +108,7 @@ class RunState:
     seen_requests: set[str] = field(default_factory=set)
     judging: set[str] = field(default_factory=set)
     detached: set[tuple[str, int]] = field(default_factory=set)
+    reused: frozenset[str] = frozenset()
     draining: bool = False
     left: bool = False
 
@@ -154,6 +156,7 @@ def load(claimed: Claimed, *, jobs: int, release_at_rest: bool, rules: Sequence[
         release_at_rest=release_at_rest,
         rules=tuple(rules),
         outputs=dict(claimed.outputs),
+        reused=frozenset(record.key for record in claimed.nodes if record.status is Status.COMPLETED),
         granted={
             (grant.node, grant.plan_sha256)
             for grant in claimed.grants

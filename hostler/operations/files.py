@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from actors.context import Context, OperationFailed
+from actors.publication import is_special
 from hostler.authoring import operation
 from hostler.operations.ffmpeg import require_file
 from store.contracts import Effect, FailureCode, Policy, Resume
@@ -67,7 +68,11 @@ def publish(ctx: Context, input: PublishInput) -> Published:
     size = source.stat().st_size
     if target.is_dir():
         raise OperationFailed(FailureCode.INVALID_DATA, f"{target} is a folder", "name a file as the target")
-    if target.is_symlink() or target.exists():
+    if is_special(target):
+        raise OperationFailed(
+            FailureCode.CONFLICT, f"{target} is a link or a device, not a file", "choose another target, or remove it"
+        )
+    if target.exists():
         if _same(ctx, target, size, sha256):
             return Published(path=str(target), bytes=size, sha256=sha256)
         if not input.overwrite:

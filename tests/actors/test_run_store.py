@@ -34,6 +34,10 @@ class Store:
         self.refuses: set[Any] = set()
         self.waiting: list[Any] = []
         self.closed = False
+        self.there = True
+
+    def still_there(self):
+        return self.there
 
     def write(self, transactions):
         self.groups.append(list(transactions))
@@ -97,9 +101,10 @@ def test_what_arrives_while_a_commit_is_made_becomes_one_group():
     os.close(identity.fd)
 
 
-def test_a_host_whose_file_is_gone_commits_nothing(parts):
+@pytest.mark.parametrize("gone", ["host", "database"])
+def test_a_host_whose_file_is_gone_commits_nothing(parts, gone):
     actor, store, identity = parts
-    identity.there = False
+    (identity if gone == "host" else store).there = False
     box = Mailbox()
     actor.tell(commit(1, "a", box))
     assert box.get(timeout=5).error.code is Code.OWNERSHIP_LOST

@@ -1,5 +1,6 @@
 """A host in a program: runs end, rest, go on, are handed back; and what it costs in commits."""
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,70 @@ def test_time_and_memory_per_node_do_not_grow_with_size():
     (few_commits, few_events), (many_commits, many_events) = cost(50), cost(400)
     assert many_commits - few_commits <= 350
     assert many_events - few_events == 350 * 3
+
+
+def test_a_closed_host_says_so():
+    with Host() as host:
+        pass
+    with pytest.raises(HostlerError, match="closed") as caught:
+        host.submit(chain, length=1)
+    assert caught.value.code is Code.CONFLICT
+
+
+def test_a_host_of_another_process_says_so():
+    with Host() as host:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                host.submit(chain, length=1)
+            except HostlerError as error:
+                os.write(writing, error.what.encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.close(writing)
+        assert b"forked" in os.read(reading, 1000)
+        os.close(reading)
+
+
+def test_a_run_store_that_breaks_ends_the_wait_with_its_error(monkeypatch):
+    def breaks(*_arguments, **_options):
+        raise HostlerError(Code.UNAVAILABLE, "no descriptors left", "raise the limit")
+
+    monkeypatch.setattr("actors.run_store.RunStore.setup", breaks)
+    with Host() as host, pytest.raises(HostlerError, match="no descriptors left"):
+        host.submit(chain, length=1)
+
+
+@workflow("cats", version=1)
+def cats(build, go: str):
+    made = build.command(["sh", "-c", "echo good > o"], key="a", outputs={"o": "o"})
+    waits = build.command(["sh", "-c", 'until test -e "$0"; do sleep 0.05; done', go], key="w", after=[made])
+    build.command(["cat", made["outputs"]["o"]["path"]], key="b", after=[waits])
+    return {}
+
+
+@pytest.mark.parametrize("damage", ["none", "changed", "gone"])
+def test_a_file_of_a_completed_command_is_looked_at_before_another_host_goes_on_with_it(tmp_path, damage):
+    with Host() as host:
+        run = host.submit(cats, go=str(tmp_path / "go"))
+        until(lambda: node_status(run.run_id, "w") == "running")
+    (file,) = Config.load().home.glob("staging/*/a/*/o")
+    if damage == "changed":
+        file.write_text("evil\n")
+    elif damage == "gone":
+        file.unlink()
+    (tmp_path / "go").touch()
+    with Host() as host:
+        outcome = host._adopt(run.run_id, {}, {}).wait(30)
+    with reader() as store:
+        failure = next(node.failure for node in store.nodes(run.run_id) if node.key == "b")
+    if damage == "none":
+        assert outcome.status is RunStatus.COMPLETED
+        return
+    assert failure.code is FailureCode.CONFLICT
+    assert "output o of node a" in failure.message
+    assert str(file) in failure.message
 
 
 def test_a_home_that_others_can_read_is_refused(tmp_path):

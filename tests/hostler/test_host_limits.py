@@ -1,8 +1,10 @@
 """Bounds and faults of a node's own work: time, size, kinds of values, what it raises, what it leaves."""
 
 import math
+import os
 import threading
 import time
+from typing import Any
 
 import psutil
 import pytest
@@ -27,13 +29,13 @@ class Value(BaseModel):
     text: str = ""
 
 
-def run_one(function, *, timeout=30, given=None, during=None, **policy) -> tuple[NodeRecord, RunStatus]:
+def run_one(function, *, timeout=30, given=None, during=None, gives=Value, **policy) -> tuple[NodeRecord, RunStatus]:
     """Run one operation made of *function* and return its record."""
 
     def body(ctx, input: Given) -> Value:
         return function(ctx)
 
-    body.__annotations__ = {"input": Given, "return": Value}
+    body.__annotations__ = {"input": Given, "return": gives}
     work = operation("test.one", version=1, policy=Policy(**{"effect": "local-derived-write", **policy}))(body)
 
     @workflow("one", version=1)
@@ -110,6 +112,45 @@ def test_an_exception_is_told_with_its_place_and_its_traceback_is_kept():
     (log,) = Config.load().home.glob("logs/*/one/1.error")
     assert "return Value(value=1 / 0)" in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_device_is_never_replaced_by_a_published_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    def publishes(ctx):
+        (ctx.workspace / "x").write_text("x")
+        ctx.publish("x", tmp_path / "pipe")
+        return Value()
+
+    record, _ = run_one(publishes)
+    assert record.failure.code is FailureCode.CONFLICT
+    assert (tmp_path / "pipe").is_fifo()
+
+
+class Loose(BaseModel):
+    value: Any = None
+
+
+@pytest.mark.parametrize("hidden", [math.nan, [1, {"a": math.inf}], {"a": (0.5, -math.inf)}])
+def test_a_number_that_is_none_is_refused_however_deep_it_hides(hidden):
+    record, _ = run_one(lambda ctx: Loose(value=hidden), gives=Loose)
+    assert record.failure.code is FailureCode.INVALID_DATA
+    assert "$.value" in record.failure.message
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError("not even this")
+
+
+@pytest.mark.parametrize("error", [Unprintable(), KeyboardInterrupt(), MemoryError(), SystemExit(3)])
+def test_whatever_an_operation_raises_ends_its_node_and_says_its_kind(error):
+    def raises(ctx):
+        raise error
+
+    record, status = run_one(raises)
+    assert (record.failure.code, status) == (FailureCode.INTERNAL, RunStatus.FAILED)
+    assert type(error).__name__ in record.failure.message
 
 
 def test_an_error_text_that_is_no_unicode_ends_its_node_and_not_the_run():

@@ -1,6 +1,7 @@
 """Publishing under a final name."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -53,11 +54,17 @@ def test_a_file_with_the_same_content_is_left_as_it_is(here: Bench) -> None:
     assert here.published == []
 
 
-def test_a_link_is_an_existing_file_too(here: Bench, tmp_path: Path) -> None:
-    """Also one that leads nowhere."""
-    (here.folder / "talk.mp4").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(OperationFailed, match="exists and has other content"):
-        publish(here.ctx, PublishInput(source="made.mp4", target="talk.mp4"))
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_link_or_a_device_is_never_replaced(here: Bench, tmp_path: Path, kind: str) -> None:
+    """Also one that leads nowhere, and also when told to overwrite."""
+    target = here.folder / "talk.mp4"
+    if kind == "link":
+        target.symlink_to(tmp_path / "nowhere")
+    else:
+        os.mkfifo(target)
+    with pytest.raises(OperationFailed, match="link or a device"):
+        publish(here.ctx, PublishInput(source="made.mp4", target="talk.mp4", overwrite=True))
+    assert not target.is_file()
 
 
 def test_a_folder_is_no_target_and_a_missing_source_is_named(here: Bench) -> None:

@@ -1,0 +1,81 @@
+"""Files that a command left are results too: whoever uses them gets what was recorded, or is told."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from actors.context import OperationFailed
+from store.contracts import FailureCode
+
+HASH_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFile:
+    """A declared output of a completed command.
+
+    Attributes:
+        node: The node that made it.
+        name: Its name among the outputs.
+        hashed: Whether its digest is due as well as its size: it was made under another host.
+
+    """
+
+    node: str
+    name: str
+    path: Path
+    bytes: int
+    sha256: str
+    hashed: bool
+
+
+def kept_files(node: str, output: JsonValue, *, hashed: bool) -> Iterator[KeptFile]:
+    """Yield the files that the output of a command names."""
+    outputs = output.get("outputs") if isinstance(output, dict) else None
+    for name, entry in outputs.items() if isinstance(outputs, dict) else ():
+        match entry:
+            case {"path": str(path), "bytes": int(size), "sha256": str(sha256)}:
+                yield KeptFile(node=node, name=name, path=Path(path), bytes=size, sha256=sha256, hashed=hashed)
+            case _:
+                pass
+
+
+def check_files(files: tuple[KeptFile, ...]) -> None:
+    """Refuse to go on with a file that is not what was recorded.
+
+    The size is looked at always, the digest where another host made the file: reading all of it again within one run
+    would double the work for nothing.
+
+    Raises:
+        OperationFailed: conflict, naming the node and its output.
+
+    """
+    for file in files:
+        try:
+            size = file.path.stat().st_size
+            same = size == file.bytes and (not file.hashed or sha256_of(file.path) == file.sha256)
+        except FileNotFoundError:
+            raise _lost(file, "is gone") from None
+        if not same:
+            raise _lost(file, "is not what it was when the node completed")
+
+
+def sha256_of(path: Path) -> str:
+    """Return the digest of a file's bytes."""
+    sha256 = hashlib.sha256()
+    with path.open("rb") as reading:
+        while chunk := reading.read(HASH_BYTES):
+            sha256.update(chunk)
+    return sha256.hexdigest()
+
+
+def _lost(file: KeptFile, how: str) -> OperationFailed:
+    return OperationFailed(
+        FailureCode.CONFLICT,
+        f"output {file.name} of node {file.node} {how}: {file.path}",
+        "put it back and retry this node, or start a new run",
+    )
