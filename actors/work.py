@@ -18,7 +18,7 @@ from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files, sha256_of
 from actors.messages import Aborted, Failed, Outcome, Value
 from actors.operations import Compute, Operation
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, describe
 from store.contracts import CommandExecutor, ComputeExecutor, FailureCode, NodePlan, OperationExecutor
 from store.values import Domain, canonical, digest_bytes
 
@@ -245,16 +245,6 @@ def _failed(error: BaseException, *, dispatched: bool) -> Failed:
                 todo="mend the operation, then run it again",
                 dispatched=dispatched,
             )
-
-
-def describe(error: BaseException) -> str:
-    """Return the kind of an exception and what it says, in one line, even if it cannot say it."""
-    try:
-        said = str(error)
-    except Exception:  # noqa: BLE001 - an exception of somebody else's making may fail at anything
-        said = "(it cannot be printed)"
-    kind = type(error).__name__
-    return f"{kind}: {said}"[:2000] if said else kind
 
 
 def _first_fault(error: ValidationError) -> str:

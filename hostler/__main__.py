@@ -4,6 +4,7 @@ Only the module of the command that was named is imported, so that `hostler exec
 """
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -12,10 +13,12 @@ from types import ModuleType
 from typing import Never, NoReturn
 
 from hostler.commands import COMMANDS
+from hostler.standard_streams import mend_standard_streams
 from hostres.errors import EXIT_CODES, Code, HostlerError
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EBADF)  # what a standard output that takes nothing answers
 EXIT_BROKEN_PIPE = 141  # what a shell reports of a program ended by SIGPIPE
 
 
@@ -40,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments[:1]
+    mend_standard_streams()
     try:
+        _refuse_undecodable(arguments)
         code = _run(arguments)
         sys.stdout.flush()
     except HostlerError as error:
@@ -50,6 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _forget_stdout()
         code = EXIT_BROKEN_PIPE
+    except OSError as error:
+        code = _report(_of_the_system(error), debug=debug)
+        if error.errno in UNWRITABLE:
+            _forget_stdout()
     except Exception as error:
         if debug:
             raise
@@ -57,6 +66,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         todo = "a bug in Hostler or in an operation; `hostler --debug …` shows where"
         code = _report(HostlerError(Code.INTERNAL, what, todo), debug=False)
     return code
+
+
+def _refuse_undecodable(arguments: list[str]) -> None:
+    """Refuse what is not UTF-8 where it would be stored; the words of a command to run are passed on as they are."""
+    if arguments[:1] == ["exec"] or arguments[:2] == ["--debug", "exec"]:
+        return
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            shown = argument.encode("utf-8", "replace").decode()
+            raise HostlerError(
+                Code.INVALID_DATA, f"the argument {shown!r} is not UTF-8", "rename the file, or write the text in UTF-8"
+            ) from None
+
+
+def _of_the_system(error: OSError) -> HostlerError:
+    """Return an error of the operating system that nobody foresaw, with the path that it is about."""
+    said = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return HostlerError(Code.UNAVAILABLE, "the current folder is gone", "change to one that exists")
+    about = "" if error.filename is None else f": {str(error.filename)[:200]}"
+    return HostlerError(Code.UNAVAILABLE, f"{said}{about}", "mend that, then try again")
 
 
 def _run(arguments: list[str]) -> int:

@@ -9,12 +9,11 @@ from typing import Any, Final
 import yaml
 from pydantic import JsonValue
 
+from hostler.reading import read_bounded
 from hostler.refusals import about, invalid
 from hostres.errors import HostlerError
-from store.contracts import MIB
 from store.values import check, parse_json
 
-MAX_BYTES: Final = 16 * MIB
 MAX_VALUES: Final = 2_000_000
 """Values of a YAML file once its aliases are expanded; a few lines can ask for more than any memory."""
 
@@ -29,12 +28,7 @@ def read_document(path: Path) -> JsonValue:
         HostlerError: It cannot be read or parsed, or holds what JSON cannot (invalid-data with file and place).
 
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise invalid(f"{path} cannot be read: {error.strerror}", "check the path and its permissions") from error
-    if len(data) > MAX_BYTES:
-        raise invalid(f"{path} has {len(data):,} bytes, more than {MAX_BYTES:,}", "give data as files, by their paths")
+    data = read_bounded(path)
     try:
         return _PARSERS[path.suffix](data)
     except HostlerError as error:
@@ -44,10 +38,13 @@ def read_document(path: Path) -> JsonValue:
 
 
 def _toml(data: bytes) -> JsonValue:
+    text = data.decode()
     try:
-        value: JsonValue = tomllib.loads(data.decode())
+        value: JsonValue = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise invalid(f"it is not TOML: {error}", "mend that line") from error
+    except (RecursionError, ValueError) as error:  # nested too deeply; a number too long to read
+        raise invalid(f"it cannot be read as TOML: {error}", "use flatter values and shorter numbers") from error
     check(value)
     return value
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from hostler.refusals import first_problem, invalid, one_line
-from hostres.errors import HostlerError
+from hostres.errors import HostlerError, describe
 
 if TYPE_CHECKING:
     from hostler.workflows import Workflow
@@ -31,7 +31,7 @@ def as_fault(error: BaseException, filenames: Collection[str], subject: str) -> 
     elif isinstance(error, SyntaxError):
         said = f"{type(error).__name__}: {error.msg}"
     else:
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        said = describe(error)
     return invalid(f"{where}: {said}", "mend that line")
 
 

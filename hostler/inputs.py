@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from hostler.reading import read_bounded
 from hostler.refusals import about, invalid
 from hostler.workflows import Input, Workflow
 from hostres.errors import HostlerError
@@ -52,10 +53,7 @@ def _parsed(name: str, text: str, declared: Input) -> JsonValue:
 
 
 def _from_file(path: Path) -> dict[str, JsonValue]:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise invalid(f"input file {path} cannot be read: {error.strerror}", "check the path") from error
+    data = read_bounded(path, what="input file ")
     try:
         values = parse_json(data)
     except HostlerError as error:

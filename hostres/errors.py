@@ -99,3 +99,13 @@ def unavailable(what: str, error: OSError) -> HostlerError:
     reason = (error.strerror or str(error)).lower()
     todo = MENDS.get(error.errno or 0, "check the disk and its permissions, then try again")
     return HostlerError(Code.UNAVAILABLE, f"{what}: {reason}", todo)
+
+
+def describe(error: BaseException) -> str:
+    """Return the kind of an exception and what it says, in one line, even if it cannot say it."""
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - an exception of somebody else's making may fail at anything
+        said = "(it cannot be printed)"
+    kind = type(error).__name__
+    return f"{kind}: {said}"[:2000] if said else kind

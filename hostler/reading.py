@@ -1,0 +1,35 @@
+"""Reading a file that a person names: a regular one, and not an endless one."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from hostler.refusals import invalid
+from store.contracts import MIB
+
+MAX_BYTES: Final = 16 * MIB
+
+
+def read_bounded(path: Path, *, what: str = "") -> bytes:
+    """Return the bytes of a file of a person, which must be one and not endless.
+
+    Args:
+        path: The file.
+        what: What it is, for the error, with a space behind it.
+
+    Raises:
+        HostlerError: It cannot be read, is no regular file, or is larger than 16 MiB (invalid-data).
+
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not make it wait
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise invalid(f"{what}{path} is not a regular file", "give a file")
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise invalid(f"{what}{path} cannot be read: {error.strerror}", "check the path and its permissions") from error
+    if len(data) > MAX_BYTES:
+        raise invalid(f"{what}{path} has more than {MAX_BYTES:,} bytes", "give data as files, by their paths")
+    return data

@@ -1,0 +1,150 @@
+"""Odd surroundings: closed or unwritable standard streams, undecodable words, endless files, a folder that is gone."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.crash.support import ROOT, hostler, show
+
+ENVIRONMENT = {"PYTHONPATH": str(ROOT)}
+
+
+def closed(*arguments: str, which: tuple[int, ...] = (0, 1, 2)) -> int:
+    """Run a command with standard descriptors closed, as a careless parent may start it; return its exit code."""
+    code = textwrap.dedent(
+        """
+        import os, sys
+        which, arguments = eval(sys.argv[1]), sys.argv[2:]
+        child = os.fork()
+        if child == 0:
+            for descriptor in which:
+                os.close(descriptor)
+            os.execv(sys.executable, [sys.executable, "-m", "hostler", *arguments])
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, repr(which), *arguments],
+        env={**os.environ, **ENVIRONMENT},
+        timeout=60,
+        check=False,
+    )
+    return done.returncode
+
+
+def test_a_ticket_never_becomes_a_standard_stream_of_the_command(tmp_path):
+    look = "import os, sys; print([os.readlink(f'/proc/self/fd/{n}') for n in range(3)], file=open(sys.argv[1], 'w'))"
+    out = tmp_path / "seen"
+    assert closed("exec", "--claim", "cpu=1", "--", sys.executable, "-c", look, str(out)) == 0
+    assert out.read_text().strip() == str(["/dev/null"] * 3)
+
+
+@pytest.mark.parametrize("which", [(1,), (1, 2), (0, 1, 2)])
+def test_the_exit_code_of_a_command_survives_closed_streams(which):
+    assert closed("exec", "--", "sh", "-c", "exit 7", which=which) == 7
+
+
+def graph(tmp_path: Path, **node) -> str:
+    path = tmp_path / "graph.json"
+    node = {"key": "a", "executor": {"command": {"argv": ["true"]}}, **node}
+    path.write_text(json.dumps({"workflow": {"id": "g", "version": 1}, "nodes": [node], "outputs": {}}))
+    return str(path)
+
+
+def test_a_run_with_closed_streams_runs_to_its_end(tmp_path):
+    assert closed("run", graph(tmp_path)) == 0
+    assert show()["status"] == "completed"
+
+
+def test_a_full_standard_output_is_told_in_one_line_and_is_no_bug(tmp_path):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hostler", "plan", graph(tmp_path)],
+            env={**os.environ, **ENVIRONMENT},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 69
+    assert done.stderr.startswith("hostler: error[unavailable]: No space left on device")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_character_that_a_terminal_cannot_show_does_not_end_a_run(tmp_path):
+    path = graph(tmp_path, label="caf\u00e9 \u2013 \u00b7")
+    for command in ("plan", "run"):
+        done = subprocess.run(
+            [sys.executable, "-m", "hostler", command, path],
+            env={**os.environ, **ENVIRONMENT, "PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", [["show", b"\xff"], ["run", b"caf\xe9.py"], ["cancel", "-", "--reason", b"\xff"]])
+def test_words_that_are_not_utf_8_are_refused_in_one_line(words):
+    done = subprocess.run(
+        [sys.executable, "-m", "hostler", *words], env={**os.environ, **ENVIRONMENT}, capture_output=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith("hostler: error[invalid-data]: the argument")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_command_gets_words_that_are_not_utf_8_as_they_are():
+    done = subprocess.run(
+        [sys.executable, "-m", "hostler", "exec", "--", "printf", "%s", b"caf\xe9"],
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, b"caf\xe9")
+
+
+@pytest.mark.parametrize("endless", ["/dev/zero", "pipe"])
+def test_an_endless_file_is_refused(tmp_path, endless):
+    if endless == "pipe":
+        endless = str(tmp_path / "pipe")
+        os.mkfifo(endless)
+    done = hostler("plan", graph(tmp_path), "--input", endless, timeout=20)
+    assert done.returncode == 2
+    assert "is not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 3000, "x = " + "9" * 5000])
+def test_a_graph_file_that_python_cannot_read_is_refused_in_one_line(tmp_path, text):
+    path = tmp_path / "deep.toml"
+    path.write_text(text)
+    done = hostler("plan", str(path))
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_path_that_is_too_long_is_no_bug(tmp_path):
+    done = hostler("run", "k" * 5000 + ".py")
+    assert done.returncode in {2, 69}
+    assert "error[internal]" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_current_folder_that_is_gone_is_named(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.executable, [sys.executable, '-m', 'hostler', 'run', 'x.py'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=gone,
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 69, done.stderr
+    assert "the current folder is gone" in done.stderr
