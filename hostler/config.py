@@ -14,7 +14,7 @@ from typing import Any, Final
 import platformdirs
 
 from hostler.limits import MAX_NODES
-from hostler.refusals import invalid
+from hostler.refusals import invalid, require_utf8
 from hostres.configuration import configuration_path, machine_capacity, read_configuration
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
@@ -63,8 +63,9 @@ class Config:
         settings = read_configuration(path)
         _check_keys(settings, path)
         home = environ.get(HOME)
+        place = Path(home).expanduser().absolute() if home else platformdirs.user_state_path("hostler").absolute()
         return cls(
-            home=Path(home).expanduser().absolute() if home else platformdirs.user_state_path("hostler").absolute(),
+            home=require_utf8(place, "the state folder"),
             machine_folder=machine_folder(environ),
             capacity=MappingProxyType(dict(machine_capacity(environ))),
             config_path=path,

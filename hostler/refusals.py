@@ -1,6 +1,7 @@
 """How this package says no: the one-line errors that authoring, planning and loading share."""
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hostres.errors import Code, HostlerError
@@ -23,6 +24,21 @@ def invalid(what: str, todo: str) -> HostlerError:
 
     """
     return HostlerError(Code.INVALID_DATA, one_line(what), one_line(todo))
+
+
+def require_utf8(path: Path, what: str) -> Path:
+    """Return *path*, which is going to be stored and shown.
+
+    Raises:
+        HostlerError: invalid-data: its name is not UTF-8.
+
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = str(path).encode("utf-8", "replace").decode()
+        raise invalid(f"{what} {shown} has a name that is not UTF-8", "rename it, or use another folder") from None
+    return path
 
 
 def about(subject: str, error: HostlerError) -> HostlerError:

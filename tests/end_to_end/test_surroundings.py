@@ -148,3 +148,27 @@ def test_a_current_folder_that_is_gone_is_named(tmp_path):
     )
     assert done.returncode == 69, done.stderr
     assert "the current folder is gone" in done.stderr
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_named_before_anything_is_stored(tmp_path):
+    odd = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(odd)
+    done = subprocess.run(
+        [sys.executable, "-m", "hostler", "run", graph(tmp_path)],
+        cwd=odd,
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "has a name that is not UTF-8" in done.stderr
+    home = subprocess.run(
+        [sys.executable, "-m", "hostler", "runs"],
+        env={**os.environb, b"PYTHONPATH": os.fsencode(ROOT), b"HOSTLER_HOME": odd},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert home.returncode == 2, home.stderr
+    assert "the state folder" in home.stderr
