@@ -4,7 +4,7 @@ Actors tell, they never ask; an answer goes to the `reply_to` inside the message
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pydantic import JsonValue
@@ -365,10 +365,11 @@ class NodeChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunChanged:
-    """For views: the durable status of a run."""
+    """For views: the durable status of a run, with its nodes under the seven headings of a summary."""
 
     run_id: str
     status: RunStatus
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

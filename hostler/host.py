@@ -138,17 +138,18 @@ class Run:
                 case RunLost(error=error):
                     self._left = True
                     self._error = error
-                case RunChanged(status=status):
+                case RunChanged():
                     # a host that hands the run back at rest says so with `RunLeft`
-                    self._outcome = self._resting(status) if self._kept and status in RUN_RESTING else None
+                    rests = self._kept and report.status in RUN_RESTING
+                    self._outcome = self._resting(report) if rests else None
                 case _:
                     pass
             self._changed.notify_all()
             for listener in self._listeners:
                 listener(report)
 
-    def _resting(self, status: RunStatus) -> Outcome:
-        return Outcome(run_id=self.run_id, status=status, counts={}, outputs=None, final=False)
+    def _resting(self, report: RunChanged) -> Outcome:
+        return Outcome(run_id=self.run_id, status=report.status, counts=report.counts, outputs=None, final=False)
 
 
 class Host:

@@ -10,7 +10,7 @@ from actors.messages import Action, NodeChanged, RunChanged, Value
 from actors.scheduling.state import NodeState, RunState
 from store.clock import Stamp
 from store.contracts import EventKind, Failure, Grant, Summary
-from store.lifecycle import FINAL, RESTING, RunStatus, Status, check_path
+from store.lifecycle import FINAL, RESTING, RunStatus, Status, check_path, counts
 from store.transactions import FrozenPlan, NewEvent, Output, Transaction
 
 OF_RUN: Final = frozenset({EventKind.RUN_STATUS, EventKind.RUN_FINALIZED, EventKind.RUN_REOPENED})
@@ -136,7 +136,7 @@ class Turn:
         """Store the derived status of the run, with its summary if it is final."""
         self.state.status = self._status = status
         self._summary = summary
-        self.after.append(RunChanged(run_id=self.state.run_id, status=status))
+        self.after.append(RunChanged(run_id=self.state.run_id, status=status, counts=counts(self.state.tally)))
 
     def release(self) -> None:
         """Give the claim back with this transaction."""

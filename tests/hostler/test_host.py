@@ -193,6 +193,7 @@ def test_a_resting_run_that_a_program_keeps_goes_on_when_the_answer_comes():
         run = host.submit(buys)
         resting = run.wait(timeout=30)
         assert (resting.status, resting.final) == (RunStatus.APPROVAL_REQUIRED, False)
+        assert resting.counts["resting"] == 1
         ended = threading.Event()
         run.subscribe(lambda report: ended.set() if getattr(report, "drained", None) is False else None)
         approve(run.run_id, "buy", principal="agent:buy", suffix="0")
