@@ -48,6 +48,11 @@ def is_units(units: object, *, least: int) -> bool:
     return isinstance(units, int) and not isinstance(units, bool) and least <= units <= MAX_UNITS
 
 
+def is_priority(priority: object) -> bool:
+    """Return whether *priority* is a whole number from -10 to 10."""
+    return isinstance(priority, int) and not isinstance(priority, bool) and -10 <= priority <= 10
+
+
 def check_claims(claims: Mapping[str, int], capacity: Mapping[str, int]) -> None:
     """Refuse claims that can never be admitted.
 

@@ -1,8 +1,9 @@
 """Machine-wide admission for a program: ask for capacity, get a lease.
 
 Independent processes of one user share a folder and nothing else; there is no daemon. A claim is admitted
-whole or not at all, equal claims in order of arrival, and what a process held is free again the moment it
-and all it passed the lease to are gone, however they died.
+whole or not at all, equal claims in order of arrival, the oldest waits only so long for what others could
+use meanwhile, and what a process held is free again the moment it and all it passed the lease to are gone,
+however they died.
 """
 
 import contextlib
@@ -14,17 +15,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from hostres.claims import check_keys, describe, is_name, is_units
+from hostres.claims import check_keys, describe, is_name, is_priority, is_units
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError
-from hostres.lease import Lease, refuse_nested
+from hostres.lease import Lease, current_lease
 from hostres.machine import Machine
+from hostres.nesting import Asker, Parent
+from hostres.patience import Patience
 from hostres.platforms import require_supported
 from hostres.poller import SAFETY_NET_S, Admitted, Ask, NotAdmitted, Poller
 from hostres.ticket import Ticket
 from hostres.tickets import Record
 
-__all__ = ["Admitted", "Ask", "Coordinator", "Lease", "NotAdmitted"]
+__all__ = ["Admitted", "Ask", "Coordinator", "Lease", "NotAdmitted", "Patience", "current_lease"]
 
 MAX_WAIT_S: Final = 86_400.0
 ABORT_S: Final = 0.05
@@ -45,6 +48,7 @@ class Coordinator:
         *,
         explicit: Mapping[str, int] | None = None,
         environ: Mapping[str, str] | None = None,
+        patience: Patience | None = None,
     ) -> None:
         """Open the folder, making it if need be.
 
@@ -52,6 +56,8 @@ class Coordinator:
             folder: The machine folder; see `machine_folder`.
             explicit: Capacities that this process sets, resource → units: the keys of `[machine.capacity]`.
             environ: The environment, in which `HOSTLER_LEASE` may name a lease; this process's by default.
+            patience: Sets for the whole machine how long the oldest waiter lets others pass; None adopts what is
+                in force.
 
         Raises:
             HostlerError: `unsupported-platform`, `unsafe-state`, `invalid-profile`, `unavailable`.
@@ -66,9 +72,9 @@ class Coordinator:
                     f"{name} = {units!r} is not a capacity",
                     "write a lower-case name and a whole number of units",
                 )
-        self.machine: Final = Machine(folder, explicit)
+        self.machine: Final = Machine(folder, explicit, patience)
         self._environ = os.environ if environ is None else environ
-        self._poller = Poller(self.machine, self._check)
+        self._poller = Poller(self.machine)
 
     @property
     def capacity(self) -> Mapping[str, int]:
@@ -94,8 +100,12 @@ class Coordinator:
         command: Sequence[str] = (),
         keys: Sequence[str] = (),
         abort: threading.Event | None = None,
+        priority: int = 0,
+        parent: Lease | None = None,
     ) -> Lease:
         """Wait for capacity.
+
+        Under a living lease - *parent*, that of the context, or that of `HOSTLER_LEASE` - it is for a part of that.
 
         Args:
             claims: Resource → units, admitted whole or not at all.
@@ -104,20 +114,22 @@ class Coordinator:
             command: Shown to people.
             keys: Exclusive keys: on the whole machine, one holder each.
             abort: Ends the wait when set.
+            priority: From -10 to 10; the higher goes first, as long as the oldest waiter is not patient.
+            parent: The lease for a part of which it is, while that lives.
 
         Raises:
-            HostlerError: `invalid-claims`, `profile-mismatch`, `wait-timeout`, `wait-aborted`, `conflict`
-            (this process
-                runs under a lease), `ownership-lost`, `unsafe-state`, `unavailable`.
+            HostlerError: `invalid-claims`, `profile-mismatch`, `wait-timeout`, `wait-aborted`, `conflict` (this thread
+                has a part of its lease already and would wait for more), `ownership-lost`, `unsafe-state`,
+                `unavailable`.
 
         """
         if wait is not None and not 0 <= wait <= MAX_WAIT_S:
             raise HostlerError(Code.INVALID_DATA, f"a wait of {wait:g} s", "wait 0 s to 24 h")
         until = None if wait is None else time.monotonic() + wait
-        record = _record(claims, keys, name, command)
-        self._check(record)
+        record = _record(claims, keys, name, command, priority)
+        asker = Asker(parents=self._parents(parent), unit=threading.get_ident(), blocks=True)
         # The gate is busy for moments on any machine: who does not want to wait for capacity waits for that.
-        ticket = self.machine.ask(record, until=None if until is None else until + 1.0)
+        ticket = self.machine.ask(record, asker=asker, until=None if until is None else until + 1.0)
         try:
             if not ticket.holding:
                 self._wait(ticket, until, abort)
@@ -134,8 +146,10 @@ class Coordinator:
         keys: Sequence[str] = (),
         name: str = "",
         command: Sequence[str] = (),
+        priority: int = 0,
+        parent: Lease | None = None,
     ) -> Ask:
-        """Ask for capacity without waiting.
+        """Ask for capacity without waiting; under a lease as `lease` does.
 
         Args:
             claims: Resource → units, admitted whole or not at all.
@@ -143,9 +157,16 @@ class Coordinator:
             keys: Exclusive keys: on the whole machine, one holder each.
             name: Shown to people.
             command: Shown to people.
+            priority: As for `lease`.
+            parent: As for `lease`.
+
+        Raises:
+            HostlerError: `invalid-claims`: keys or a priority out of bounds; `wait-aborted`: it is closed.
 
         """
-        ask = Ask(self._poller, _record(claims, keys, name, command), notify)
+        inside = parent is not None or current_lease.get() is not None
+        asker = Asker(parents=self._parents(parent), unit=threading.get_ident(), blocks=inside)
+        ask = Ask(self._poller, _record(claims, keys, name, command, priority), asker, notify)
         self._poller.submit(ask)
         return ask
 
@@ -161,12 +182,13 @@ class Coordinator:
     ) -> None:
         self.close()
 
-    def _check(self, record: Record) -> None:
-        if record.claims or record.keys:
-            refuse_nested(self._environ, self.machine.folder)
+    def _parents(self, lease: Lease | None) -> tuple[Parent, ...]:
+        lease = lease or current_lease.get()
+        outermost = Parent.of_environment(self._environ)
+        return (*((lease.as_parent,) if lease else ()), *((outermost,) if outermost else ()))
 
     def _wait(self, ticket: Ticket, until: float | None, abort: threading.Event | None) -> None:
-        look_at = time.monotonic() + SAFETY_NET_S[ticket.rank]
+        look_at = ticket.look_at(SAFETY_NET_S)
         while True:
             if abort is not None and abort.is_set():
                 raise HostlerError(Code.WAIT_ABORTED, f"the wait for {_wanted(ticket)} was aborted", "ask again")
@@ -182,7 +204,7 @@ class Coordinator:
                 continue
             if self.machine.look(ticket, hung=hung or (), unprompted=unprompted, until=until):
                 return
-            look_at = time.monotonic() + SAFETY_NET_S[ticket.rank]
+            look_at = ticket.look_at(SAFETY_NET_S)
 
     def _give_up(self, ticket: Ticket) -> None:
         ticket.withdraw()
@@ -204,7 +226,9 @@ class Coordinator:
         )
 
 
-def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: Sequence[str]) -> Record:
+def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: Sequence[str], priority: int) -> Record:
+    if not is_priority(priority):
+        raise HostlerError(Code.INVALID_CLAIMS, f"a priority of {priority!r}", "use a whole number from -10 to 10")
     digests: tuple[str, ...] = ()
     if keys:
         import hashlib  # noqa: PLC0415  the light path has no keys
@@ -215,6 +239,7 @@ def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: 
         claims=dict(claims),
         keys=digests,
         asked_boot_ns=boot_ns(),
+        priority=priority,
         name=name,
         pid=os.getpid(),
         command=tuple(command),

@@ -1,4 +1,7 @@
-"""Private folders and files: ours, closed to others, no links; anything else is refused with the mend."""
+"""Private folders and files: ours, closed to others, no links; anything else is refused with the mend.
+
+The one exception is a machine folder that the configuration shares with a group; see `hostres.sharing`.
+"""
 
 # Path.resolve would follow links.
 # ruff: noqa: PTH100, PTH114
@@ -21,6 +24,15 @@ NETWORK_FILE_SYSTEMS: Final = frozenset({
     "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "fuse.smbnetfs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs3",
     "nfs4", "orangefs", "pvfs2", "smb3", "smbfs", "vboxsf",
 })  # fmt: skip
+
+
+_shared: Final[dict[str, int]] = {}
+"""Folders found to be shared, and the number of their group."""
+
+
+def file_mode(path: Path | str) -> int:
+    """Return the mode of a private file at *path*: 0600, or 0660 in a folder that a group shares."""
+    return 0o660 if _shared and os.path.dirname(path) in _shared else 0o600  # noqa: PTH120
 
 
 def machine_folder(environ: Mapping[str, str]) -> Path:
@@ -59,6 +71,8 @@ def user_home() -> Path:
 def private_folder(path: Path, *, create: bool = True) -> Path:
     """Check that *path* is a folder of ours with mode 0700, no link; make it if need be.
 
+    Also a folder that the configuration shares with a group will do; what is made in that is shared too.
+
     Args:
         path: The folder; missing parents are made private too.
         create: Whether a missing one is made.
@@ -86,10 +100,25 @@ def private_folder(path: Path, *, create: bool = True) -> Path:
         _unsafe(path, "is a symbolic link", "replace it by a real folder")
     if not stat.S_ISDIR(status.st_mode):
         _unsafe(path, "is not a folder", "move it away")
+    if status.st_mode & 0o070 and not status.st_mode & 0o007 and _is_shared(path, status):
+        return path
     _check_owner(path, status)
     if status.st_mode & 0o077:
         _unsafe(path, f"is open to others (mode {stat.S_IMODE(status.st_mode):04o})", f"chmod 700 {path}")
     return path
+
+
+def _is_shared(path: Path, status: os.stat_result) -> bool:
+    place = str(path)
+    if _shared.get(place) == status.st_gid and stat.S_IMODE(status.st_mode) == 0o2770:
+        return True
+    from hostres.sharing import shared_with  # noqa: PLC0415  needs this module, and few share
+
+    _shared.pop(place, None)
+    group = shared_with(path, status)
+    if group is not None:
+        _shared[place] = group
+    return group is not None
 
 
 def check_private_file(path: Path) -> os.stat_result:
@@ -112,15 +141,23 @@ def check_private_status(path: Path | str, status: os.stat_result) -> None:
         _unsafe(path, "is a symbolic link", "remove it")
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         _unsafe(path, "is neither a file nor a FIFO", "move it away")
-    _check_owner(path, status)
-    if mode & 0o077:
-        _unsafe(path, f"is open to others (mode {stat.S_IMODE(mode):04o})", f"chmod 600 {path}")
+    group = _shared.get(os.path.dirname(path)) if _shared else None  # noqa: PTH120
+    if group is None:
+        _check_owner(path, status)
+        if mode & 0o077:
+            _unsafe(path, f"is open to others (mode {stat.S_IMODE(mode):04o})", f"chmod 600 {path}")
+    elif mode & 0o007 or status.st_gid != group:
+        _unsafe(
+            path,
+            f"is not shared with the group {group} alone (mode {stat.S_IMODE(mode):04o}, group id {status.st_gid})",
+            f"chgrp {group} {path}; chmod 660 {path}",
+        )
     if status.st_nlink > 1:
         _unsafe(path, f"has {status.st_nlink} names (hard links)", "remove the others")
 
 
 def open_private(path: Path | str, flags: int) -> int:
-    """Open a private file, close-on-exec, not following a link; a new one gets mode 0600 whatever the umask.
+    """Open a private file, close-on-exec, not following a link; a new one gets its mode whatever the umask.
 
     Args:
         path: The file.
@@ -191,23 +228,40 @@ def _make(path: Path) -> None:
     for folder in reversed(missing):
         try:
             with contextlib.suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
-                folder.chmod(0o700)
+                if str(folder.parent) in _shared:
+                    _make_shared(folder)
+                else:
+                    folder.mkdir(mode=0o700)
+                    folder.chmod(0o700)
         except NotADirectoryError:
             _unsafe(folder.parent, "is not a folder", "move it away")
         except OSError as error:
             raise unavailable(f"{folder} cannot be made", error) from error
 
 
-def _create(path: Path | str, flags: int) -> int | None:
+def _make_shared(folder: Path) -> None:
+    """Make a folder that others of the group never see with another mode."""
+    draft = folder.with_name(f".new.{os.urandom(8).hex()}")
+    draft.mkdir(mode=0o700)
+    draft.chmod(0o2770)
     try:
-        fd = os.open(path, flags | os.O_EXCL, 0o600)
+        draft.rename(folder)
+    except OSError:  # another was faster
+        draft.rmdir()
+        if not folder.exists():
+            raise
+
+
+def _create(path: Path | str, flags: int) -> int | None:
+    wanted = file_mode(path)
+    try:
+        fd = os.open(path, flags | os.O_EXCL, wanted)
     except FileExistsError:
         if flags & os.O_EXCL:
             raise
         return None
-    if stat.S_IMODE(os.fstat(fd).st_mode) != 0o600:
-        os.fchmod(fd, 0o600)
+    if stat.S_IMODE(os.fstat(fd).st_mode) != wanted:
+        os.fchmod(fd, wanted)
     return fd
 
 

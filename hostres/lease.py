@@ -3,22 +3,20 @@
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from hostres.affinity import of_name
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError
-from hostres.locks import is_held
+from hostres.nesting import LEASE, Parent
 from hostres.ticket import Ticket
-from hostres.tickets import HOLDING
 
 if TYPE_CHECKING:
     from hostres.machine import Machine
     from hostres.process import Exit, Supervised
-
-LEASE: Final = "HOSTLER_LEASE"
-"""Tells a process under which lease it runs: `<ticket>.<nonce>.<descriptor>`."""
 
 GRACE_S: Final = 5.0
 """Seconds between TERM and KILL."""
@@ -42,7 +40,7 @@ class Lease:
     Attributes:
         ticket: Its number.
         claims: Resource → units.
-        cpus: The CPUs it was given; empty if none were chosen.
+        cpus: Numbers of the CPUs that are its own; empty if it claims none, or too few were free.
         admitted_boot_ns: When it was admitted, on the boot-time clock.
         environment: What its processes must have in their environment.
 
@@ -55,7 +53,7 @@ class Lease:
         self._released_boot_ns: int | None = None
         self.ticket: Final = ticket.number
         self.claims: Final[Mapping[str, int]] = ticket.record.claims
-        self.cpus: Final[tuple[int, ...]] = ()
+        self.cpus: Final = of_name(Path(ticket.lock.place).name)
         self.admitted_boot_ns: Final = ticket.admitted_boot_ns
         self.environment: Final[Mapping[str, str]] = _environment(ticket)
 
@@ -63,6 +61,16 @@ class Lease:
     def fd(self) -> int:
         """The descriptor that holds the capacity; -1 once released. Pass it on with `pass_fds` only."""
         return self._ticket.lock.fd
+
+    @property
+    def as_parent(self) -> Parent:
+        """What makes an ask one for a part of this lease."""
+        return Parent(number=self.ticket, nonce=self._ticket.nonce, fd=self.fd)
+
+    @property
+    def place(self) -> str:
+        """Where its ticket is: a FIFO whose lock is held as long as anybody has a copy of the descriptor."""
+        return self._ticket.lock.place
 
     def assert_owned(self) -> None:
         """Check that the ticket still is ours: before each spawn and each publication.
@@ -88,7 +96,7 @@ class Lease:
         *,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        stdin: bytes | None = None,
+        stdin: bytes | Path | None = None,
         stdout_log: Path | None = None,
         stderr_log: Path | None = None,
         on_stdout: Callable[[bytes], None] | None = None,
@@ -100,7 +108,7 @@ class Lease:
             argv: The program and its arguments.
             env: Added to this process's environment.
             cwd: Its working folder.
-            stdin: What it reads; nothing by default.
+            stdin: What it reads: bytes, or the file of a path; nothing by default.
             stdout_log: File that keeps its output, bounded.
             stderr_log: File that keeps its error output, bounded.
             on_stdout: Called with each piece of output; by default it goes to our own.
@@ -118,6 +126,7 @@ class Lease:
             env={**os.environ, **(env or {}), **self.environment},
             cwd=cwd,
             lease_fds=(self.fd,),
+            cpus=self.cpus,
             stdin=stdin,
             stdout_log=stdout_log,
             stderr_log=stderr_log,
@@ -133,7 +142,7 @@ class Lease:
         check: bool = True,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
-        stdin: bytes | None = None,
+        stdin: bytes | Path | None = None,
         on_stdout: Callable[[bytes], None] | None = None,
         on_stderr: Callable[[bytes], None] | None = None,
     ) -> "Exit":
@@ -145,7 +154,7 @@ class Lease:
             check: Raise if it fails.
             env: Added to this process's environment.
             cwd: Its working folder.
-            stdin: What it reads; nothing by default.
+            stdin: What it reads: bytes, or the file of a path; nothing by default.
             on_stdout: Called with each piece of output; by default it goes to our own.
             on_stderr: Likewise.
 
@@ -196,28 +205,8 @@ class Lease:
         self.release()
 
 
-def refuse_nested(environ: Mapping[str, str], folder: Path) -> None:
-    """Refuse an ask of a process that runs under a living lease: it could wait for itself.
-
-    Args:
-        environ: The process's environment.
-        folder: The machine folder.
-
-    Raises:
-        HostlerError: `conflict`: the claims are fine, the lease they would wait for is the asker's own.
-
-    """
-    ticket, _, rest = environ.get(LEASE, "").partition(".")
-    nonce = rest.partition(".")[0]
-    if not (ticket.isdecimal() and nonce):
-        return
-    for name in folder.glob(f"t/{HOLDING}.{int(ticket)}.*"):
-        if name.name.split(".")[2] == nonce and is_held(name):
-            raise HostlerError(
-                Code.CONFLICT,
-                f"this process runs under lease {ticket} already and must not wait for the machine while it holds it",
-                "claim everything when that lease is asked for, or unset HOSTLER_LEASE",
-            )
+current_lease: Final[ContextVar[Lease | None]] = ContextVar("current_lease", default=None)
+"""The lease under which the code of this context works: what it asks for is a part of that. A host sets it."""
 
 
 def _environment(ticket: Ticket) -> dict[str, str]:

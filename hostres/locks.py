@@ -25,7 +25,7 @@ import fasteners
 
 from hostres import descriptors
 from hostres.errors import Code, HostlerError
-from hostres.folders import MAX_BYTES, check_private_status, open_private
+from hostres.folders import MAX_BYTES, check_private_status, file_mode, open_private
 from hostres.platforms import require_supported
 
 require_supported()
@@ -254,11 +254,12 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
         try:
             self.fd = descriptors.open_kept(self.place, flags)
         except PermissionError:  # a umask took our own access
-            os.chmod(self.place, 0o600, follow_symlinks=False)
+            os.chmod(self.place, file_mode(self.place), follow_symlinks=False)
             self.fd = descriptors.open_kept(self.place, flags)
         status = os.fstat(self.fd)
-        if stat.S_IMODE(status.st_mode) != 0o600:
-            os.fchmod(self.fd, 0o600)
+        wanted = file_mode(self.place)
+        if stat.S_IMODE(status.st_mode) != wanted:
+            os.fchmod(self.fd, wanted)
         self.identity = (status.st_dev, status.st_ino)
 
     def _do_close(self) -> None:

@@ -2,7 +2,8 @@
 
 A process admits only itself. No wake-up is lost: a watch is opened before the probe that finds its ticket
 alive, so the hang-up must come; and who is admitted pokes whoever must look next before the rename that
-commits it, which makes the one who was poked wait at the gate until it is done.
+commits it, which makes the one who was poked wait at the gate until it is done. Time alone lets nobody go,
+it only makes the oldest waiter patient; so nothing need wake anybody for it.
 """
 
 import contextlib
@@ -13,17 +14,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from hostres import affinity
 from hostres.claims import check_claims
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder, refuse_network_file_system
+from hostres.listing import DOZING, HOLDING, WAITING, Entry, Line, Listing, name_of
 from hostres.locks import FifoLock, Gate, poke
+from hostres.nesting import Asker, check_part, check_wait, took_part
+from hostres.patience import Patience
 from hostres.profile import Profile
 from hostres.queue import Demand, decide
 from hostres.state import MachineState, StateFile
 from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
-from hostres.tickets import HOLDING, MAX_TICKETS, WAITING, Entry, Listing, Record, TicketFolder
+from hostres.tickets import MAX_TICKETS, Record, TicketFolder
+from hostres.watching import Watcher
 
 
 class Machine:
@@ -40,7 +46,7 @@ class Machine:
     COUNT_S: Final = 0.25
     """Turns count once in so many seconds: their average is advice, and writing it delays a hand-over."""
 
-    def __init__(self, folder: Path, explicit: Mapping[str, int]) -> None:
+    def __init__(self, folder: Path, explicit: Mapping[str, int], patience: Patience | None = None) -> None:
         self.folder = private_folder(folder)
         refuse_network_file_system(self.folder)
         self.tickets = TicketFolder(str(private_folder(self.folder / "t")))
@@ -48,34 +54,39 @@ class Machine:
         self._gate = Gate.at(f"{self.folder}/gate")
         self._state_file = StateFile(str(self.folder))
         self._sweeper = Sweeper(self.tickets)
+        self._watcher = Watcher(self.tickets, self._sweeper)
+        self._patience = patience
         self._profile = Profile(self._state_file, self.tickets, self._sweeper, explicit)
 
     def capacity(self) -> Mapping[str, int]:
         """Return the capacities that the next ask will meet, read without the gate."""
         return self._profile.expected()
 
-    def ask(self, record: Record, *, until: float | None = None) -> Ticket:
+    def ask(self, record: Record, *, asker: Asker | None = None, until: float | None = None) -> Ticket:
         """Make a ticket: holding at once if the queue lets it go, else waiting.
 
         Args:
             record: What it claims, and for whom.
+            asker: Under which leases it is asked for.
             until: Monotonic second after which the gate is not waited for.
 
         Raises:
-            HostlerError: `invalid-claims`, `profile-mismatch`, `unsafe-state`, `unavailable`, `wait-timeout`.
+            HostlerError: `invalid-claims`, `conflict`, `profile-mismatch`, `unsafe-state`, `unavailable`,
+                `wait-timeout`.
 
         """
         self._check_folders()
         with self._deciding("no ticket could be made", until):
             listing = self.tickets.scan()
             self._sweeper.tidy(listing)
-            state = self._profile.in_force(listing)
+            state = self._agree_on_patience(self._profile.in_force(listing), listing)
             check_claims(record.claims, state.capacity)
             if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
                 raise HostlerError(
                     Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
                 )
-            return self._enter(max(listing.highest + 1, state.next_ticket), record, listing, state)
+            number = max(listing.highest + 1, state.next_ticket)
+            return self._enter(number, record, asker or Asker(), listing, state)
 
     def look(
         self,
@@ -105,11 +116,13 @@ class Machine:
                 return False
             self.looks += 1
             listing = self.tickets.scan()
-            if ticket.entry(WAITING) not in listing.waiting:
+            if not self._stand_up(ticket, listing):
                 raise HostlerError(
                     Code.OWNERSHIP_LOST, f"ticket {ticket.number} was removed while it waited", "ask again"
                 )
-            state = self._profile.in_force(listing)
+            state = self._profile.agreed(listing)
+            if listing.host(ticket.entry(WAITING)) is None:
+                check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile
             before = listing.tickets
             admitted = self._look(ticket, listing, state, hung=hung, unprompted=unprompted)
             if unprompted:
@@ -133,25 +146,36 @@ class Machine:
         except OSError as error:
             raise unavailable(what, error) from error
 
-    def _enter(self, number: int, record: Record, listing: Listing, state: MachineState) -> Ticket:
-        go = number in self._who_may_go(listing, state, record.demand(number))
-        if go and listing.waiting:
-            self._poke(listing.waiting[0])  # the chief must watch the new holder
+    def _enter(self, number: int, record: Record, asker: Asker, listing: Listing, state: MachineState) -> Ticket:
+        host = asker.host(listing, self.tickets)
+        demand = record.demand(number)
+        if host is not None:
+            check_part(demand, host, self.tickets.demand(host))
+        line = listing.line(host)
+        go = number in self._who_may_go(listing, host, state, demand)
+        if host is not None and not go:
+            check_wait(asker, host, self.tickets.place)
+        if go:
+            for chief in line.awake[:1]:
+                self._poke(chief)  # it must watch the new holder
         nonce = os.urandom(4).hex()
+        parents = (host.number, *host.parents) if host is not None else ()
         self.tickets.write(number, record)
         try:
-            name = f"{HOLDING if go else WAITING}.{number}.{nonce}"
-            lock = FifoLock.born(self.tickets.place, name)
+            cpus = self._cpus(record, host, listing, state) if go else ""
+            name = name_of(number, nonce, HOLDING if go else WAITING, parents)
+            lock = FifoLock.born(self.tickets.place, name + cpus)
         except BaseException:
             self.tickets.sweep_name(f"{number}.json")
             raise
-        ticket = Ticket(number, nonce, lock, record)
+        ticket = Ticket(number, nonce, lock, record, parents)
         self.tickets.remember(ticket.key, ticket.demand)
+        took_part(ticket, asker)
         if go:
             self._hold(ticket)
             return ticket
         try:
-            listing.waiting.append(ticket.entry(WAITING))
+            line.add(ticket.entry(WAITING))
             self._look(ticket, listing, state)
         except BaseException:
             ticket.withdraw()
@@ -168,25 +192,64 @@ class Machine:
         hung: Collection[str] = (),
         unprompted: bool = False,
     ) -> bool:
-        swept = self._watch(ticket, listing, hung, unprompted=unprompted)
-        self._count_turns(state, swept, hung)
-        may_go = self._who_may_go(listing, state)
-        mine = listing.waiting.index(ticket.entry(WAITING))
+        me = ticket.entry(WAITING)
+        swept = self._watcher.watch(ticket, listing, hung, unprompted=unprompted)
+        state = self._count_turns(state, swept, hung)
+        host = listing.host(me)
+        line = listing.line(host)
+        moved, ticket.host = ticket.host != (host.number if host else 0), host.number if host else 0
+        may_go = self._who_may_go(listing, host, state)
+        concerned = self._let_doze(ticket, listing, line, may_go)
+        if concerned:
+            may_go = self._who_may_go(listing, host, state)
+        awake = line.awake
+        mine = awake.index(me)
         ticket.rank = min(mine, 2)
         admitted = ticket.number in may_go
-        concerned: set[Entry] = set()
-        if admitted or hung or swept or mine == 0:
-            concerned.update(entry for entry in listing.waiting if entry.number in may_go)
+        going = [entry for entry in awake if entry.number in may_go and entry != me]
+        if admitted or hung or swept or concerned or unprompted or mine == 0:
+            concerned.update(going)
+        if admitted or moved:
+            concerned.update(awake[mine + 1 : mine + 2])  # it has a new predecessor, or is the new chief
         if admitted:
-            concerned.update(listing.waiting[mine + 1 : mine + 2])  # it has a new predecessor, or is the new chief
-            concerned.add(listing.waiting[0])  # it must watch the new holder
-        concerned.discard(ticket.entry(WAITING))
+            concerned.add(awake[0])  # it must watch the new holder
+        concerned.discard(me)
         for entry in sorted(concerned):
             self._poke(entry)
+        ticket.summons.note(() if admitted else going, concerned)
         if admitted:
-            ticket.lock.rename(self.tickets.path(ticket.entry(HOLDING).name))
+            cpus = self._cpus(ticket.record, host, listing, state)
+            ticket.lock.rename(self.tickets.path(ticket.entry(HOLDING).name + cpus))
             self._hold(ticket)
         return admitted
+
+    def _stand_up(self, ticket: Ticket, listing: Listing) -> bool:
+        """Return whether a ticket is in its line; if others let it doze, it does so no longer."""
+        me, asleep = ticket.entry(WAITING), ticket.entry(DOZING)
+        line = listing.line(listing.host(me))
+        if asleep in line.waiting:
+            ticket.lock.place = self.tickets.path(asleep.name)
+            ticket.lock.rename(self.tickets.path(me.name))
+            listing.replace(asleep, WAITING)
+        return me in line.waiting
+
+    def _let_doze(self, ticket: Ticket, listing: Listing, line: Line, may_go: Collection[int]) -> set[Entry]:
+        """Let those doze that may go and do not move; return them and whoever stands behind them."""
+        concerned: set[Entry] = set()
+        for entry in ticket.summons.silent([entry for entry in line.awake if entry.number in may_go]):
+            if entry.key != ticket.key:
+                asleep = listing.replace(entry, DOZING)
+                self.tickets.rename(entry, asleep)
+                concerned.add(asleep)  # once it moves, it looks
+                concerned.update([behind for behind in line.awake if behind.number > entry.number][:1])
+        return {entry for entry in concerned if entry in line.waiting}
+
+    def _cpus(self, record: Record, host: Entry | None, listing: Listing, state: MachineState) -> str:
+        within = affinity.of_name(host.name) if host is not None else ()
+        if host is not None and not within:
+            return ""  # that one has no CPUs of its own to give away
+        names = (entry.name for entry in listing.line(host).holding)
+        return affinity.suffix(record.claims, names, state.capacity, within=within)
 
     def _hold(self, ticket: Ticket) -> None:
         ticket.admitted_boot_ns = boot_ns()
@@ -194,46 +257,30 @@ class Machine:
         self._sweeper.own(ticket.key)
         ticket.unwatch()
 
-    def _watch(
-        self, ticket: Ticket, listing: Listing, hung: Collection[str], *, unprompted: bool
-    ) -> dict[Entry, Demand | None]:
-        """Watch whom *ticket* waits for; the dead are removed and returned."""
-        swept: dict[Entry, Demand | None] = {}
-        wanted: set[str] = set()
-
-        def alive(entry: Entry) -> bool:
-            if entry.key in ticket.watches and entry.key not in hung and not unprompted:
-                return True
-            ticket.unwatch([entry.key])
-            fd = self.tickets.watch(entry)
-            if fd is None:
-                swept[entry] = self.tickets.demand_of_dead(entry) if entry.key in hung else None
-                self._sweeper.bury(entry, listing)
-                return False
-            ticket.watches[entry.key] = fd
-            return True
-
-        older = [entry for entry in listing.waiting if entry.number < ticket.number]
-        while older:
-            if alive(older[-1]):
-                wanted.add(older[-1].key)
-                break
-            older.pop()
-        if unprompted:
-            older = [entry for entry in older if alive(entry)]
-        if not older or unprompted:
-            holding = [entry for entry in tuple(listing.holding) if alive(entry)]
-            if not older:
-                wanted.update(entry.key for entry in holding)
-        ticket.unwatch(ticket.watches.keys() - wanted)
-        return swept
-
-    def _who_may_go(self, listing: Listing, state: MachineState, newcomer: Demand | None = None) -> tuple[int, ...]:
-        holders = [demand for entry in tuple(listing.holding) if (demand := self._demand(entry, listing))]
-        waiters = [demand for entry in tuple(listing.waiting) if (demand := self._demand(entry, listing))]
+    def _who_may_go(
+        self, listing: Listing, host: Entry | None, state: MachineState, newcomer: Demand | None = None
+    ) -> tuple[int, ...]:
+        line = listing.line(host)
+        capacity = state.capacity if host is None else self.tickets.demand(host).units
+        while True:
+            living = listing.tickets
+            holders = [demand for entry in tuple(line.holding) if (demand := self._demand(entry, listing))]
+            waiters = [demand for entry in tuple(line.waiting) if (demand := self._demand(entry, listing))]
+            if listing.tickets == living:
+                break  # else what stood inside a dead one stands here now
         if newcomer is not None:
             waiters.append(newcomer)
-        return decide(holders, waiters, state.capacity).go
+        return decide(holders, waiters, capacity, patience_ns=state.patience_ns, now_boot_ns=boot_ns()).go
+
+    def _agree_on_patience(self, state: MachineState, listing: Listing) -> MachineState:
+        if self._patience is None or self._patience == state.patience:
+            return state
+        state = replace(state, patience=self._patience, next_ticket=max(listing.highest + 1, state.next_ticket))
+        self._state_file.write(state)
+        for line in (listing, *listing.inside.values()):
+            for chief in line.awake[:1]:
+                self._poke(chief)  # what was kept may be free: it tells those that may go
+        return state
 
     def _demand(self, entry: Entry, listing: Listing) -> Demand | None:
         try:
@@ -246,18 +293,20 @@ class Machine:
     def _poke(self, entry: Entry) -> None:
         poke(self.tickets.path(entry.name))
 
-    def _count_turns(self, state: MachineState, swept: Mapping[Entry, Demand | None], hung: Collection[str]) -> None:
+    def _count_turns(
+        self, state: MachineState, swept: Mapping[Entry, Demand | None], hung: Collection[str]
+    ) -> MachineState:
         turns = [
             boot_ns() - demand.asked_boot_ns
             for entry, demand in swept.items()
-            if demand is not None and entry.state == HOLDING and entry.key in hung
+            if demand is not None and entry.state == HOLDING and entry.key in hung and not entry.parents
         ]
         if turns and self._state_file.age_s() >= self.COUNT_S:
-            average = state
             for turn in turns:
-                average = replace(average, turnaround_ns=average.after_turn(max(1, turn)))
+                state = replace(state, turnaround_ns=state.after_turn(max(1, turn)))
             with contextlib.suppress(OSError):  # a full disk must not stop a hand-over
-                self._state_file.write(average)
+                self._state_file.write(state)
+        return state
 
     def _check_folders(self) -> None:
         for place in (str(self.folder), self.tickets.place):

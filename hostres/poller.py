@@ -13,6 +13,7 @@ from hostres import descriptors
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from hostres.machine import Machine
+from hostres.nesting import Asker
 from hostres.ticket import Ticket
 from hostres.tickets import Record
 
@@ -45,11 +46,12 @@ class Ask:
     `notify` is called once, on the poll thread, unless the ask is withdrawn before.
     """
 
-    def __init__(self, poller: "Poller", record: Record, notify: Notify) -> None:
+    def __init__(self, poller: "Poller", record: Record, asker: Asker, notify: Notify) -> None:
         self._poller = poller
         self._mutex = threading.Lock()
         self._settled = False
         self.record = record
+        self.asker = asker
         self.notify = notify
         self.ticket: Ticket | None = None
         self.look_at = 0.0
@@ -85,9 +87,8 @@ class Ask:
 class Poller:
     """Serves the asks of one coordinator; its thread starts with the first."""
 
-    def __init__(self, machine: Machine, check: Callable[[Record], None]) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._check = check
         self._mutex = threading.Lock()
         self._new: list[Ask] = []
         self._waiting: list[Ask] = []
@@ -156,8 +157,7 @@ class Poller:
         if ask.settled:
             return
         try:
-            self._check(ask.record)
-            ticket = self._machine.ask(ask.record)
+            ticket = self._machine.ask(ask.record, asker=ask.asker)
         except Exception as error:  # noqa: BLE001  whatever it is, the asker must hear of it
             self._refuse(ask, error)
             return
@@ -212,7 +212,7 @@ class Poller:
 
     def _rest(self, ask: Ask) -> None:
         assert ask.ticket is not None
-        ask.look_at = time.monotonic() + SAFETY_NET_S[ask.ticket.rank]
+        ask.look_at = ask.ticket.look_at(SAFETY_NET_S)
 
     def _let_go(self) -> None:
         """Forget what is settled; only this thread closes watches, as only it polls them."""

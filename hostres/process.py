@@ -8,19 +8,20 @@ in the logs; what it left in the background may go on writing until `end`.
 import contextlib
 import os
 import select
-import subprocess
+import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from hostres.affinity import pinned
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.holders import Identity
 from hostres.logs import KEEP_BYTES, BoundedLog
 from hostres.procfs import command_of, read_process
 from hostres.programs import find_program
-from hostres.spawning import spawn
+from hostres.spawning import Child, spawn
 from hostres.streams import OutputStream
 from hostres.trees import TOKEN, Tree, end_processes
 
@@ -38,8 +39,9 @@ class Exit:
         code: Its exit code; None if a signal ended it, or if somebody else reaped it.
         signal: The signal that ended it.
         asked_by: The reason given to `end`; None if nobody asked it to end.
-        cpu_seconds: CPU time of it and of the children it waited for.
-        peak_bytes: The largest resident memory of any of them.
+        cpu_seconds: CPU time of it and of all below it that were waited for, by it or by their own parents. What
+            outlives its parent, or is never waited for, is not in it: its account goes to whoever reaps it.
+        peak_bytes: The largest resident memory of any one of the same processes, not their sum.
 
     """
 
@@ -81,18 +83,16 @@ class Supervised:
 
     """
 
-    def __init__(
-        self, popen: "subprocess.Popen[bytes]", tree: Tree, streams: list[OutputStream], stdin: bytes | None
-    ) -> None:
-        self.pid: Final = popen.pid
+    def __init__(self, child: Child, tree: Tree, streams: list[OutputStream], stdin: bytes) -> None:
+        self.pid: Final = child.pid
         self.start_time: Final = tree.leader.start_time
-        self._popen = popen
+        self._child = child
         self._tree = tree
         self._streams = streams
-        self._input = memoryview(stdin or b"")
+        self._input = memoryview(stdin)
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         try:
-            self._pidfd = os.pidfd_open(popen.pid)
+            self._pidfd = os.pidfd_open(child.pid)
         except OSError:
             os.close(self._bell)
             raise
@@ -102,7 +102,7 @@ class Supervised:
         self._exit: Exit | None = None
         self._ended: Ended | None = None
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._attend, name=f"hostres-process-{popen.pid}", daemon=True)
+        self._thread = threading.Thread(target=self._attend, name=f"hostres-process-{child.pid}", daemon=True)
         self._thread.start()
 
     @classmethod
@@ -113,7 +113,8 @@ class Supervised:
         env: Mapping[str, str],
         cwd: Path | None = None,
         lease_fds: Sequence[int] = (),
-        stdin: bytes | None = None,
+        cpus: Sequence[int] = (),
+        stdin: bytes | Path | None = None,
         stdout_log: Path | None = None,
         stderr_log: Path | None = None,
         on_stdout: Callable[[bytes], None] | None = None,
@@ -127,7 +128,8 @@ class Supervised:
             env: Its whole environment.
             cwd: Its working folder; this process's by default.
             lease_fds: Descriptors of leases that it inherits, and all it starts with them.
-            stdin: What it reads; nothing by default.
+            cpus: Numbers of the only CPUs it may use, and all it starts with it; any by default.
+            stdin: What it reads: bytes, or the file of a path; nothing by default.
             stdout_log: File that keeps its output, bounded.
             stderr_log: File that keeps its error output, bounded.
             on_stdout: Called with each piece of output, on the thread that attends to it.
@@ -136,7 +138,7 @@ class Supervised:
 
         Raises:
             HostlerError: `not-found`: no such program or folder; `unavailable`: it cannot be executed, or the system
-                has no room for it; `invalid-data`: more than 16 descriptors, or a NUL in an argument.
+                has no room for it; `invalid-data`: more than 16 descriptors, or a NUL in an argument or a variable.
 
         """
         words = [os.fspath(word) for word in argv]
@@ -149,16 +151,23 @@ class Supervised:
             )
         if not words or any("\0" in word for word in words):
             raise HostlerError(Code.INVALID_DATA, "a command is empty or holds a NUL", "name a program")
+        for name, value in env.items():
+            if not name or "=" in name or "\0" in name or "\0" in value:
+                raise HostlerError(
+                    Code.INVALID_DATA, f"{name!r} cannot be in an environment", "leave out =, and NUL in name and value"
+                )
         if cwd is not None and not cwd.is_dir():
             raise HostlerError(Code.NOT_FOUND, f"there is no folder {cwd}", "make it, or name another")
         program = find_program(words[0], environ=env, cwd=cwd)
         token = os.urandom(8).hex()
         outer = env.get(TOKEN)
         environment = {**env, TOKEN: f"{outer}:{token}" if outer else token}
+        source = stdin if isinstance(stdin, Path) else None
         logs: list[BoundedLog | None] = []
         try:
             logs.extend(BoundedLog(path, keep_bytes) if path else None for path in (stdout_log, stderr_log))
-            popen = spawn(words, program, environment, cwd, leases, feed=stdin is not None)
+            with pinned(cpus):
+                child = spawn(words, program, environment, cwd, leases, feed=isinstance(stdin, bytes), source=source)
         except OSError as error:
             for log in logs:
                 if log is not None:
@@ -169,16 +178,18 @@ class Supervised:
                 if log is not None:
                     log.close()
             raise
-        streams = [OutputStream(popen.stdout, logs[0], on_stdout), OutputStream(popen.stderr, logs[1], on_stderr)]
-        leader = read_process(popen.pid)
+        streams = [OutputStream(child.stdout, logs[0], on_stdout), OutputStream(child.stderr, logs[1], on_stderr)]
+        leader = read_process(child.pid)
         assert leader is not None  # not yet reaped
         files: set[Identity] = {_identity(fd) for fd in (*leases, *(stream.fd for stream in streams))}
         tree = Tree(leader=leader, token=token.encode(), files=frozenset(files))
         try:
-            return cls(popen, tree, streams, stdin)
+            return cls(child, tree, streams, stdin if isinstance(stdin, bytes) else b"")
         except OSError as error:
-            popen.kill()
-            popen.wait()
+            os.kill(child.pid, signal.SIGKILL)
+            child.returncode = os.waitpid(child.pid, 0)[1]
+            if child.stdin is not None:
+                child.stdin.close()
             for stream in streams:
                 stream.close()
             raise unavailable(f"{words[0]} cannot be attended to", error) from error
@@ -228,7 +239,7 @@ class Supervised:
         poll = select.poll()
         for fd in (*streams, self._pidfd, self._bell):
             poll.register(fd, select.POLLIN)
-        stdin = self._popen.stdin.fileno() if self._popen.stdin else -1
+        stdin = self._child.stdin.fileno() if self._child.stdin else -1
         if stdin >= 0:
             os.set_blocking(stdin, False)
             poll.register(stdin, select.POLLOUT)
@@ -260,9 +271,9 @@ class Supervised:
             if stream.fd >= 0:
                 stream.read_all()
             stream.close()
-        if self._popen.stdin is not None:
+        if self._child.stdin is not None:
             with contextlib.suppress(OSError):
-                self._popen.stdin.close()
+                self._child.stdin.close()
         with self._mutex:
             os.close(self._bell)
             self._bell = -1
@@ -278,8 +289,8 @@ class Supervised:
             return True
         except BrokenPipeError:
             self._input = memoryview(b"")  # it does not want the rest
-        assert self._popen.stdin is not None
-        self._popen.stdin.close()
+        assert self._child.stdin is not None
+        self._child.stdin.close()
         return False
 
     def _reap(self) -> None:
@@ -287,10 +298,10 @@ class Supervised:
         try:
             _, status, usage = os.wait4(self.pid, 0)
         except ChildProcessError:  # the program that embeds us reaps strangers
-            self._popen.returncode = 0
+            self._child.returncode = 0
         else:
             ended = os.waitstatus_to_exitcode(status)
-            self._popen.returncode = ended
+            self._child.returncode = ended
             code, number = (ended, None) if ended >= 0 else (None, -ended)
             cpu_seconds, peak_bytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
         with self._mutex:

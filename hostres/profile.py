@@ -2,14 +2,17 @@
 
 Who sets nothing adopts it. Who sets a capacity differently is refused while anything is admitted or waits, and
 changes it on an idle machine. The first process of a boot makes it, from what it sets and else from the machine.
+What a person has decided since a process set its capacities goes before those.
 """
 
 import contextlib
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 
 from hostres.claims import default_capacity
-from hostres.clock import boot_id
+from hostres.clock import boot_id, boot_ns
+from hostres.decisions import DecisionFile
 from hostres.errors import Code, HostlerError
 from hostres.state import DamagedStateError, MachineState, StateFile
 from hostres.sweeping import Sweeper
@@ -28,6 +31,8 @@ class Profile:
         self, state_file: StateFile, tickets: TicketFolder, sweeper: Sweeper, explicit: Mapping[str, int]
     ) -> None:
         self.explicit = dict(explicit)
+        self._since_boot_ns = boot_ns()
+        self._decisions = DecisionFile(os.path.dirname(state_file.place))  # noqa: PTH120  a plain string, as there
         self._state_file = state_file
         self._tickets = tickets
         self._sweeper = sweeper
@@ -38,7 +43,7 @@ class Profile:
         with contextlib.suppress(DamagedStateError):
             state = self._state_file.read()
         capacity = default_capacity() if state is None or state.boot != boot_id() else state.capacity
-        return {**capacity, **self.explicit}
+        return {**capacity, **self._still_set(capacity)}
 
     def in_force(self, listing: Listing) -> MachineState:
         """Return the state with the profile in force, made or changed if need be; under the gate.
@@ -50,8 +55,8 @@ class Profile:
             HostlerError: `profile-mismatch`; `unsafe-state`: the state is damaged while tickets live.
 
         """
-        state = self._read(listing)
-        different = {name: units for name, units in self.explicit.items() if state.capacity.get(name) != units}
+        state = self.agreed(listing)
+        different = self._still_set(state.capacity)
         if different:
             if self._sweeper.live(listing):
                 raise self._mismatch(different, state, listing)
@@ -61,7 +66,16 @@ class Profile:
             self._state_file.write(state)
         return state
 
-    def _read(self, listing: Listing) -> MachineState:
+    def agreed(self, listing: Listing) -> MachineState:
+        """Return the state with the profile in force, whatever this process sets; under the gate.
+
+        Args:
+            listing: What `t/` holds; the dead may be removed from it.
+
+        Raises:
+            HostlerError: `unsafe-state`: the state is damaged while tickets live.
+
+        """
         damage, state = "missing", None
         try:
             state = self._state_file.read()
@@ -84,6 +98,16 @@ class Profile:
         )
         self._state_file.write(state)
         return state
+
+    def _still_set(self, capacity: Mapping[str, int]) -> dict[str, int]:
+        """Return what this process sets differently from *capacity*, and no person has decided since."""
+        different = {name: units for name, units in self.explicit.items() if capacity.get(name) != units}
+        if different:
+            decided = self._decisions.read()
+            for name in tuple(different):
+                if name in decided and decided[name].boot_ns > self._since_boot_ns:
+                    del different[name]
+        return different
 
     def _mismatch(self, different: Mapping[str, int], state: MachineState, listing: Listing) -> HostlerError:
         entry = (*listing.holding, *listing.waiting)[0]

@@ -1,19 +1,26 @@
 """Starting a program with nothing inherited but what it is given.
 
 Blocked and ignored signals are inherited across exec (those of `nohup`, or of a shell's `&`), and nothing but code
-in the child can undo that. Where there are any, a short Python program does it and then becomes the program;
-running our code between fork and exec instead (`preexec_fn`) is unsafe in a program with threads.
+in the child can undo that. Where there are any, the C library's `posix_spawn` does it; where that cannot, a short
+Python program does, and then becomes the program. Running our code between fork and exec instead (`preexec_fn`) is
+unsafe in a program with threads.
 """
 
+import contextlib
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, Protocol
+
+from hostres import posix_spawn
 
 _PYTHON_IGNORES: Final = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 """Ignored by every Python; `subprocess` resets them."""
+
+_SIGNALS: Final = tuple(signal.valid_signals() - _PYTHON_IGNORES)
 
 _RESET: Final = """
 import os, signal, sys
@@ -32,15 +39,41 @@ except OSError as error:
 """Undoes what a child inherits of blocked and ignored signals, then becomes the program."""
 
 
+class Child(Protocol):
+    """A process of ours that was started, and our ends of its streams.
+
+    Attributes:
+        pid: Its number.
+        returncode: Set by whoever reaps it.
+
+    """
+
+    pid: int
+    returncode: int | None
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """What it reads; None if that is not ours to write."""
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """What it writes."""
+
+    @property
+    def stderr(self) -> IO[bytes] | None:
+        """What it writes as errors."""
+
+
 def spawn(
     words: list[str],
     program: str,
     environment: Mapping[str, str],
     cwd: Path | None,
-    leases: tuple[int, ...],
+    leases: Sequence[int],
     *,
     feed: bool,
-) -> "subprocess.Popen[bytes]":
+    source: Path | None = None,
+) -> Child:
     """Start a program in a session of its own, with pipes for its outputs.
 
     Args:
@@ -49,31 +82,81 @@ def spawn(
         environment: Its whole environment.
         cwd: Its working folder.
         leases: Descriptors that it inherits; no others.
-        feed: Whether its input is a pipe; else there is none.
+        feed: Whether its input is a pipe.
+        source: The file that is its input; without that and *feed* there is none.
 
     Raises:
         OSError: It cannot be started.
 
     """
-    if sys.executable and _signals_need_reset():
-        words, program = [sys.executable, "-I", "-S", "-c", _RESET, program, *words], sys.executable
-    return subprocess.Popen(
-        words,
-        executable=program,
-        bufsize=0,
-        stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        cwd=cwd,
-        pass_fds=leases,
-        start_new_session=True,
-    )
+    with open(source or os.devnull, "rb", buffering=0) as file:  # noqa: PTH123  one or the other
+        if signals_need_reset():
+            if posix_spawn.library() is not None and all(fd > 2 for fd in leases):
+                return _Spawned(words, program, environment, cwd, leases, None if feed else file.fileno())
+            if sys.executable:
+                words, program = [sys.executable, "-I", "-S", "-c", _RESET, program, *words], sys.executable
+        return subprocess.Popen(
+            words,
+            executable=program,
+            bufsize=0,
+            stdin=subprocess.PIPE if feed else file,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=cwd,
+            pass_fds=leases,
+            start_new_session=True,
+        )
 
 
-def _signals_need_reset() -> bool:
+def signals_need_reset() -> bool:
+    """Return whether a child of this thread would inherit blocked or ignored signals."""
     if signal.pthread_sigmask(signal.SIG_BLOCK, ()):
         return True
-    return any(
-        signal.getsignal(number) is signal.SIG_IGN for number in signal.valid_signals() if number not in _PYTHON_IGNORES
-    )
+    return any(signal.getsignal(number) is signal.SIG_IGN for number in _SIGNALS)
+
+
+class _Spawned:
+    """A child started by `posix_spawn`; see `Child`."""
+
+    def __init__(
+        self,
+        words: list[str],
+        program: str,
+        environment: Mapping[str, str],
+        cwd: Path | None,
+        leases: Sequence[int],
+        source: int | None,
+    ) -> None:
+        self.returncode: int | None = None
+        self.stdin: IO[bytes] | None = None
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            if source is None:
+                reads, self.stdin = self._pipe("wb", ours, theirs)
+            else:
+                reads = _above_streams(source, theirs)
+            writes, self.stdout = self._pipe("rb", ours, theirs)
+            complains, self.stderr = self._pipe("rb", ours, theirs)
+            streams = (reads, writes, complains)
+            self.pid = posix_spawn.posix_spawn(program, words, environment, cwd=cwd, streams=streams, keep=leases)
+            ours.pop_all()
+
+    @staticmethod
+    def _pipe(mode: str, ours: contextlib.ExitStack, theirs: contextlib.ExitStack) -> tuple[int, IO[bytes]]:
+        """Return the child's end of a new pipe, and ours."""
+        reading, writing = os.pipe()
+        far, near = (writing, reading) if mode == "rb" else (reading, writing)
+        theirs.callback(os.close, far)
+        file: IO[bytes] = ours.enter_context(os.fdopen(near, mode, buffering=0))
+        return _above_streams(far, theirs), file
+
+
+def _above_streams(fd: int, theirs: contextlib.ExitStack) -> int:
+    """Return a descriptor for the same that is above 2, so that none is overwritten before it is copied."""
+    if fd > 2:
+        return fd
+    import fcntl  # noqa: PLC0415  only where somebody has closed our own streams
+
+    higher = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    theirs.callback(os.close, higher)
+    return higher

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hostres.claims import is_name, is_units
+from hostres.errors import HostlerError
 from hostres.locks import NEW
+from hostres.patience import DEFAULT, Patience
 from hostres.tickets import read_small, write_new
 
 _FORMAT: Final = 1
-_WEIGHT: Final = 8
+_WEIGHT: Final = 20
 """A new turn counts for one in so many in the moving average."""
 
 
@@ -37,6 +39,7 @@ class MachineState:
         next_ticket: No ticket below it will be given out again.
         turnaround_ns: Moving average of a turn: from asking to release; 0 before the first.
         capacity: The profile in force, resource → units.
+        patience: The patience in force, if a program has set one.
 
     """
 
@@ -44,6 +47,12 @@ class MachineState:
     next_ticket: int
     turnaround_ns: int
     capacity: Mapping[str, int]
+    patience: Patience | None = None
+
+    @property
+    def patience_ns(self) -> int:
+        """How long the oldest waiter lets others pass."""
+        return (self.patience or DEFAULT).after(self.turnaround_ns)
 
     def after_turn(self, turn_ns: int) -> int:
         """Return the moving average with one turn more."""
@@ -89,7 +98,7 @@ class StateFile:
 
     def age_s(self) -> float:
         """Return how many seconds ago the state that was read last had been written."""
-        return time.time() - self._seen[1] / 1e9 if self._seen else 0.0
+        return abs(time.time() - self._seen[1] / 1e9) if self._seen else 0.0  # the clock may have been set back
 
     def write(self, state: MachineState) -> None:
         """Replace the state.
@@ -98,18 +107,18 @@ class StateFile:
             OSError: It cannot be written; the old one stands.
 
         """
-        text = json.dumps(
-            {
-                "format": _FORMAT,
-                "boot": state.boot,
-                "next_ticket": state.next_ticket,
-                "turnaround_ns": state.turnaround_ns,
-                "profile": {"id": profile_id(state.capacity), "capacity": dict(sorted(state.capacity.items()))},
-            }
-        )
+        content = {
+            "format": _FORMAT,
+            "boot": state.boot,
+            "next_ticket": state.next_ticket,
+            "turnaround_ns": state.turnaround_ns,
+            "profile": {"id": profile_id(state.capacity), "capacity": dict(sorted(state.capacity.items()))},
+        }
+        if state.patience is not None:
+            content["patience"] = state.patience.to_json()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._new)
-        write_new(self._new, text.encode())
+        write_new(self._new, json.dumps(content).encode())
         os.rename(self._new, self.place)
         status = os.lstat(self.place)
         self._seen, self._state = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns), state
@@ -132,5 +141,20 @@ def _parse(data: bytes) -> MachineState:
             and turnaround_ns >= 0
             and all(is_name(name) and is_units(units, least=0) for name, units in capacity.items())
         ):
-            return MachineState(boot=boot, next_ticket=next_ticket, turnaround_ns=turnaround_ns, capacity=capacity)
+            return MachineState(
+                boot=boot,
+                next_ticket=next_ticket,
+                turnaround_ns=turnaround_ns,
+                capacity=capacity,
+                patience=_patience(value.get("patience")),
+            )
     raise DamagedStateError("unknown content")
+
+
+def _patience(value: Any) -> Patience | None:
+    if value is None:
+        return None
+    try:
+        return Patience(**value)
+    except (TypeError, HostlerError) as error:
+        raise DamagedStateError("unknown patience") from error

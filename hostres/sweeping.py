@@ -4,7 +4,8 @@ from collections import deque
 from typing import Final
 
 from hostres import descriptors
-from hostres.tickets import Entry, Listing, TicketFolder
+from hostres.listing import Entry, Listing
+from hostres.tickets import TicketFolder
 
 
 class Sweeper:
@@ -43,7 +44,7 @@ class Sweeper:
         """
         for name in listing.unborn:
             self._tickets.sweep_name(name)  # its maker died: nobody else makes any while we hold the gate
-        entries = [entry for entry in (*listing.holding, *listing.waiting) if entry.key not in self._own]
+        entries = [entry for entry in listing.entries if entry.key not in self._own]
         if len(entries) > self.PROBES:
             self._turn = (self._turn + self.PROBES) % len(entries)
             released = set(self._released)
@@ -51,15 +52,14 @@ class Sweeper:
             entries.sort(key=lambda entry: entry.key not in released)
         for entry in entries[: self.PROBES]:
             self.dead(entry, listing)
-        used = {entry.number for entry in listing.holding}
-        used.update(entry.number for entry in listing.waiting)
+        used = {entry.number for entry in listing.entries}
         used.add(listing.highest)  # the highest number stays known until there is a higher one
         for number in listing.records - used:
             self._tickets.sweep_name(f"{number}.json")
 
     def live(self, listing: Listing) -> int:
         """Remove all the dead and return how many tickets live."""
-        for entry in (*listing.holding, *listing.waiting):
+        for entry in listing.entries:
             if entry.key not in self._own:
                 self.dead(entry, listing)
         return listing.tickets
@@ -76,4 +76,4 @@ class Sweeper:
     def bury(self, entry: Entry, listing: Listing) -> None:
         """Remove a ticket that is dead."""
         self._tickets.sweep(entry, keep_record=entry.number == listing.highest)
-        listing.remove(entry)
+        listing.forget(entry)

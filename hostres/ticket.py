@@ -1,18 +1,21 @@
 """One ticket as its own process holds it: first waiting, then perhaps holding."""
 
 # Plain strings on the hot path.
-# ruff: noqa: PTH108
+# ruff: noqa: PTH108, PTH120
 
 import contextlib
 import os
 import select
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 
 from hostres import descriptors
+from hostres.listing import DOZING, WAITING, Entry, name_of
 from hostres.locks import FifoLock
 from hostres.queue import Demand
-from hostres.tickets import Entry, Record
+from hostres.summons import Summons
+from hostres.tickets import Record
 
 
 class Ticket:
@@ -27,14 +30,22 @@ class Ticket:
         admitted_boot_ns: When, read after the rename that admitted it.
         watches: What it waits for: key of another ticket → descriptor that hangs up when that one dies.
         rank: 0 for the chief, 1 for the next, 2 for all others.
+        parents: Numbers of the tickets it was asked for under, the nearest first.
+        host: The one of them inside which it stood when it last looked, 0 for the machine.
+        summons: Whom it has told that they may go.
+        unit: The thread that holds it as a part of another.
 
     """
 
-    def __init__(self, number: int, nonce: str, lock: FifoLock, record: Record) -> None:
+    def __init__(self, number: int, nonce: str, lock: FifoLock, record: Record, parents: tuple[int, ...] = ()) -> None:
         self.number = number
         self.nonce = nonce
         self.lock = lock
         self.record = record
+        self.parents = parents
+        self.host = parents[0] if parents else 0
+        self.summons = Summons()
+        self.unit = 0
         self.demand: Demand = record.demand(number)
         self.holding = False
         self.admitted_boot_ns = 0
@@ -51,7 +62,19 @@ class Ticket:
 
     def entry(self, state: str) -> Entry:
         """Return what others see of it."""
-        return Entry(self.number, self.nonce, state, f"{state}.{self.key}")
+        return Entry(
+            self.number, self.nonce, state, name_of(self.number, self.nonce, state, self.parents), self.parents
+        )
+
+    def look_at(self, safety_net_s: Sequence[float]) -> float:
+        """Return the monotonic second at which to look although nothing has happened.
+
+        Args:
+            safety_net_s: Seconds after which to look, by rank.
+
+        """
+        at, due = time.monotonic() + safety_net_s[self.rank], self.summons.due()
+        return at if due is None else min(at, due)
 
     def poll(self, timeout_s: float) -> frozenset[str] | None:
         """Wait until something happens.
@@ -105,8 +128,11 @@ class Ticket:
                 return False
             if not self.withdrawn:
                 self.withdrawn = True
-                if self.lock.still_there():
-                    with contextlib.suppress(OSError):
-                        os.unlink(self.lock.place)
+                folder = os.path.dirname(self.lock.place)
+                for state in (WAITING, DOZING):  # in this order, as others only change it in this one
+                    self.lock.place = f"{folder}/{self.entry(state).name}"
+                    if self.lock.still_there():
+                        with contextlib.suppress(OSError):
+                            os.unlink(self.lock.place)
                 self.lock.close()
             return True

@@ -1,28 +1,29 @@
-"""The tickets of the machine folder: `t/<state>.<ticket>.<nonce>[.<cpus>]`, one FIFO each, beside `t/<ticket>.json`.
+"""The tickets of the machine folder: one FIFO each in `t/`, beside `t/<ticket>.json`.
 
-The name says whether a ticket waits or holds, its lock whether it lives, the record what it claims. A
+The name says in which state and line a ticket is, its lock whether it lives, the record what it claims. A
 record is written before its FIFO appears and never changes, so whoever has read it once knows it.
 """
 
 # Plain strings on the hot path.
-# ruff: noqa: PTH108, PTH208
+# ruff: noqa: PTH104, PTH108, PTH208
 
 import contextlib
 import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from hostres.claims import is_name, is_units
+from hostres.claims import is_name, is_priority, is_units
 from hostres.errors import Code, HostlerError
 from hostres.folders import MAX_BYTES, open_private
-from hostres.locks import NEW, is_held, probe
+from hostres.listing import DOZING, HOLDING, WAITING, Entry, Listing
+from hostres.locks import is_held, probe
 from hostres.queue import KEY, Demand
 
-WAITING: Final = "w"
-HOLDING: Final = "h"
+__all__ = ["DOZING", "HOLDING", "WAITING", "Entry", "Listing", "Record", "TicketFolder"]
+
 MAX_TICKETS: Final = 4096
 MAX_WORDS: Final = 4096
 """Characters of a command line that are recorded."""
@@ -30,20 +31,6 @@ MAX_WORDS: Final = 4096
 _FORMAT: Final = 1
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-
-
-class Entry(NamedTuple):
-    """A ticket's FIFO, as its name tells it."""
-
-    number: int
-    nonce: str
-    state: str
-    name: str
-
-    @property
-    def key(self) -> str:
-        """What stays of the name when the state changes."""
-        return f"{self.number}.{self.nonce}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +41,7 @@ class Record:
         claims: Resource → units.
         keys: Digests of its exclusive keys.
         asked_boot_ns: When it was asked for, on the boot-time clock.
-        priority: Reserved for the operator's own order; 0.
+        priority: From -10 to 10; the higher goes first, within the patience of the oldest.
         name: For people.
         pid: Of the process that asked, for people.
         command: What it runs, for people.
@@ -114,6 +101,7 @@ class Record:
                 all(is_name(resource) and is_units(units, least=1) for resource, units in claims.items())
                 and all(isinstance(key, str) and _DIGEST.fullmatch(key) for key in keys)
                 and all(isinstance(word, str) for word in command)
+                and is_priority(priority)
             ):
                 return cls(
                     claims=claims,
@@ -125,37 +113,6 @@ class Record:
                     command=tuple(command),
                 )
         raise ValueError("not a ticket's record")
-
-
-@dataclass(slots=True)
-class Listing:
-    """What `t/` holds, by names alone.
-
-    Attributes:
-        waiting: In order of their numbers.
-        holding: Likewise.
-        records: Numbers that have a record.
-        unborn: Names under which a FIFO is being made.
-        strange: Names that are nobody's.
-        highest: The highest number in use.
-
-    """
-
-    waiting: list[Entry] = field(default_factory=list)
-    holding: list[Entry] = field(default_factory=list)
-    records: set[int] = field(default_factory=set)
-    unborn: list[str] = field(default_factory=list)
-    strange: list[str] = field(default_factory=list)
-    highest: int = 0
-
-    @property
-    def tickets(self) -> int:
-        """How many there are, dead or alive."""
-        return len(self.waiting) + len(self.holding)
-
-    def remove(self, entry: Entry) -> None:
-        """Forget a ticket that is gone."""
-        (self.waiting if entry.state == WAITING else self.holding).remove(entry)
 
 
 class TicketFolder:
@@ -177,34 +134,15 @@ class TicketFolder:
             OSError: The folder cannot be read.
 
         """
-        listing = Listing()
-        for name in os.listdir(self.place):
-            parts = name.split(".")
-            number = parts[0] if parts[-1] == "json" else parts[1] if len(parts) in (3, 4) else ""
-            if not number.isdecimal():
-                (listing.unborn if name.startswith(NEW) else listing.strange).append(name)
-                continue
-            count = int(number)
-            if len(parts) == 2:
-                listing.records.add(count)
-            elif parts[0] == HOLDING:
-                listing.holding.append(Entry(count, parts[2], HOLDING, name))
-            elif parts[0] == WAITING:
-                listing.waiting.append(Entry(count, parts[2], WAITING, name))
-            else:
-                listing.strange.append(name)
-                continue
-            listing.highest = max(listing.highest, count)
+        listing = Listing.of(os.listdir(self.place))
         if listing.tickets > 2 * MAX_TICKETS:
             raise HostlerError(
                 Code.UNSAFE_STATE,
                 f"{self.place} holds more than {2 * MAX_TICKETS} tickets",
                 "end what fills it, then remove the files in it",
             )
-        listing.holding.sort()
-        listing.waiting.sort()
         if len(self._demands) > 64 + 2 * listing.tickets:
-            known = {entry.key for entry in (*listing.holding, *listing.waiting)}
+            known = {entry.key for entry in listing.entries}
             self._demands = {key: demand for key, demand in self._demands.items() if key in known}
         return listing
 
@@ -217,7 +155,7 @@ class TicketFolder:
         return is_held(self.path(entry.name))
 
     def demand(self, entry: Entry) -> Demand:
-        """Return what a live ticket claims.
+        """Return what a live ticket claims, and whether it dozes.
 
         Raises:
             HostlerError: `unsafe-state`: its record is missing or damaged.
@@ -226,7 +164,7 @@ class TicketFolder:
         known = self._demands.get(entry.key)
         if known is None:
             known = self._demands[entry.key] = self.read(entry.number).demand(entry.number)
-        return known
+        return replace(known, dozing=True) if entry.state == DOZING else known
 
     def demand_of_dead(self, entry: Entry) -> Demand | None:
         """Return what a dead ticket claimed, None if that cannot be known any more."""
@@ -264,6 +202,11 @@ class TicketFolder:
         """
         path = self.path(f"{number}.json")
         write_new(path, record.to_json())
+
+    def rename(self, entry: Entry, after: Entry) -> None:
+        """Let others see another process's ticket in another state, unless it has just gone."""
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self.path(entry.name), self.path(after.name))
 
     def sweep(self, entry: Entry, *, keep_record: bool = False) -> None:
         """Remove a dead ticket: the FIFO first, as a record without one is nobody's.

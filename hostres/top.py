@@ -1,120 +1,23 @@
-"""What the machine does right now: read without the gate, and without trusting names.
+"""What the machine does right now, and which processes do it.
 
-State comes from a ticket's name, life from its lock, holders from the open files of all processes.
+Holders come from the open files of all processes: so it can name what still holds a dead program's ticket.
 """
 
-import contextlib
-import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from hostres import descriptors
+from hostres.affinity import CPU, of_name
 from hostres.claims import default_capacity
-from hostres.clock import boot_id, boot_ns
-from hostres.errors import HostlerError
-from hostres.folders import private_folder
-from hostres.holders import Holder, holders_of
-from hostres.queue import KEY, Shortage, explain
-from hostres.state import DamagedStateError, StateFile
-from hostres.tickets import HOLDING, Entry, Record, TicketFolder
+from hostres.holders import holders_of
+from hostres.listing import DOZING, HOLDING
+from hostres.queue import KEY, Shortage
+from hostres.revocation import FOLDER
+from hostres.rows import ADMITTED, REVOKED, STATES, WAITING, Blocked, Row, Top
+from hostres.survey import Seen, Survey, read_tickets, survey
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocked:
-    """One reason why a ticket waits.
-
-    Attributes:
-        resource: The resource, or "exclusive key".
-        wanted: Units it asks for.
-        free: Units that are left for it.
-        tickets: Who has the rest: holders, and older waiters that go first.
-
-    """
-
-    resource: str
-    wanted: int
-    free: int
-    tickets: tuple[int, ...]
-
-    def __str__(self) -> str:
-        who = ", ".join(str(number) for number in self.tickets) or "nobody"
-        return f"{self.resource}: wants {self.wanted}, {self.free} free, held by ticket {who}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One live ticket.
-
-    Attributes:
-        ticket: Its number.
-        state: "admitted" or "waiting".
-        claims: Resource → units.
-        name: For people.
-        pid: Of the process that asked; it may be gone.
-        processes: Who holds the ticket now.
-        since: When it was admitted, or asked for; RFC 3339 UTC.
-        blocked_by: Why it waits.
-
-    """
-
-    ticket: int
-    state: str
-    claims: Mapping[str, int]
-    name: str
-    pid: int
-    processes: tuple[Holder, ...]
-    since: str
-    blocked_by: tuple[Blocked, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for `top --json`."""
-        row: dict[str, Any] = {
-            "ticket": self.ticket,
-            "state": self.state,
-            "claims": dict(self.claims),
-            "name": self.name,
-            "pid": self.pid,
-            "processes": [{"pid": process.pid, "command": process.command} for process in self.processes],
-            "since": self.since,
-        }
-        if self.state == "waiting":
-            row["blocked_by"] = [
-                {"resource": why.resource, "wanted": why.wanted, "free": why.free, "tickets": list(why.tickets)}
-                for why in self.blocked_by
-            ]
-        return row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Top:
-    """The machine at one moment.
-
-    Attributes:
-        capacity: Resource → units, of the profile in force.
-        used: Resource → units that are admitted.
-        tickets: The admitted, then the waiting, each in order of their numbers.
-        turnaround_s: Seconds from asking to release, on a moving average; None before the first.
-        strange: Names in the folder that are nobody's.
-
-    """
-
-    capacity: Mapping[str, int]
-    used: Mapping[str, int]
-    tickets: tuple[Row, ...]
-    turnaround_s: float | None = None
-    strange: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for `top --json`."""
-        return {
-            "capacity": dict(self.capacity),
-            "used": dict(self.used),
-            "tickets": [row.to_json() for row in self.tickets],
-        }
+__all__ = ["ADMITTED", "REVOKED", "WAITING", "Blocked", "Row", "Top", "snapshot"]
 
 
 def snapshot(folder: Path) -> Top:
@@ -127,81 +30,75 @@ def snapshot(folder: Path) -> Top:
         HostlerError: `unsafe-state`.
 
     """
-    try:
-        os.lstat(folder)
-    except FileNotFoundError:
-        return _idle(default_capacity())
-    folder = private_folder(folder, create=False)
-    state = None
-    with contextlib.suppress(DamagedStateError):
-        state = StateFile(str(folder)).read()
-    capacity = state.capacity if state and state.boot == boot_id() else default_capacity()
-    tickets = TicketFolder(str(folder / "t"))
-    try:
-        listing = tickets.scan()
-    except FileNotFoundError:
-        return _idle(capacity)
-    live = [seen for entry in (*listing.holding, *listing.waiting) if (seen := _look_at(tickets, entry))]
-    processes = holders_of(status for _, _, status in live)
-    now_boot_ns = boot_ns()
-    holding = [record.demand(entry.number) for entry, record, _ in live if entry.state == HOLDING]
-    waiting = [record.demand(entry.number) for entry, record, _ in live if entry.state != HOLDING]
-    waits = {wait.number: wait for wait in explain(holding, waiting, capacity, now_boot_ns=now_boot_ns)}
-    rows = tuple(
-        Row(
+    found = survey(folder)
+    if found is None:
+        capacity = dict(sorted(default_capacity().items()))
+        return Top(capacity=capacity, used=dict.fromkeys(capacity, 0), tickets=())
+    rows = _rows(found, list(read_tickets(folder / FOLDER)[1].values()))
+    state = found.state
+    return Top(
+        capacity=dict(sorted(found.capacity.items())),
+        used=dict(sorted(_used(rows, found.capacity).items())),
+        tickets=tuple(sorted(rows, key=lambda row: (STATES.index(row.state), row.ticket))),
+        turnaround_s=state.turnaround_ns / 1e9 if state and state.turnaround_ns else None,
+        strange=tuple(sorted(found.listing.strange)),
+    )
+
+
+def _rows(found: Survey, revoked: list[Seen]) -> list[Row]:
+    waits = found.waits()
+    processes = holders_of(seen.status for seen in (*found.live.values(), *revoked))
+
+    def row(seen: Seen, state: str) -> Row:
+        entry, record = seen.entry, seen.record
+        for_s = _for_s(seen, state, found.boot_ns)
+        wait = waits.get(entry.key)
+        host = found.listing.host(entry) if state != REVOKED else None
+        return Row(
             ticket=entry.number,
-            state="admitted" if entry.state == HOLDING else "waiting",
+            state=state,
             claims=record.claims,
             name=record.name,
             pid=record.pid,
-            processes=processes[(status.st_dev, status.st_ino)],
-            since=_since(entry, record, status, now_boot_ns),
-            blocked_by=tuple(_blocked(short) for short in waits[entry.number].short) if entry.number in waits else (),
+            processes=processes[(seen.status.st_dev, seen.status.st_ino)],
+            since=_stamp(time.time() - for_s),
+            for_s=for_s,
+            blocked_by=tuple(_blocked(short) for short in wait.short) if wait else (),
+            cpus=of_name(entry.name) if state == ADMITTED and CPU in record.claims else None,
+            stopped=entry.state == DOZING,
+            patient=wait is not None and wait.patient,
+            owner=seen.status.st_uid,
+            inside=host.number if host else None,
         )
-        for entry, record, status in live
-    )
+
+    rows = [row(seen, ADMITTED if seen.entry.state == HOLDING else WAITING) for seen in found.live.values()]
+    return rows + [row(seen, REVOKED) for seen in revoked]
+
+
+def _used(rows: list[Row], capacity: Mapping[str, int]) -> dict[str, int]:
     used = dict.fromkeys(capacity, 0)
     for row in rows:
-        if row.state == "admitted":
+        if row.state == ADMITTED and row.inside is None:
             for resource, units in row.claims.items():
                 used[resource] = used.get(resource, 0) + units
-    return Top(
-        capacity=dict(sorted(capacity.items())),
-        used=dict(sorted(used.items())),
-        tickets=rows,
-        turnaround_s=state.turnaround_ns / 1e9 if state and state.turnaround_ns else None,
-        strange=tuple(sorted(listing.strange)),
-    )
+    return used
 
 
-def _idle(capacity: Mapping[str, int]) -> Top:
-    return Top(capacity=dict(sorted(capacity.items())), used=dict.fromkeys(sorted(capacity), 0), tickets=())
+def _for_s(seen: Seen, state: str, now_boot_ns: int) -> float:
+    if state == WAITING:
+        return max(0.0, (now_boot_ns - seen.record.asked_boot_ns) / 1e9)
+    return max(0.0, time.time() - seen.status.st_ctime)  # of the rename that admitted or revoked it
 
 
-def _look_at(tickets: TicketFolder, entry: Entry) -> tuple[Entry, Record, os.stat_result] | None:
-    fd = tickets.watch(entry)
-    if fd is None:
-        return None
-    try:
-        status = os.fstat(fd)
-    finally:
-        descriptors.close(fd)
-    try:
-        return entry, tickets.read(entry.number), status
-    except HostlerError:
-        if tickets.is_live(entry):
-            raise
-        return None  # it went while we looked
-
-
-def _since(entry: Entry, record: Record, status: os.stat_result, now_boot_ns: int) -> str:
-    if entry.state == HOLDING:
-        unix_s = status.st_ctime  # the rename that admitted it
-    else:
-        unix_s = time.time() - (now_boot_ns - record.asked_boot_ns) / 1e9
+def _stamp(unix_s: float) -> str:
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _blocked(short: Shortage) -> Blocked:
-    resource = "exclusive key" if short.resource.startswith(KEY) else short.resource
-    return Blocked(resource=resource, wanted=short.wanted, free=short.free, tickets=short.held_by)
+    return Blocked(
+        resource="exclusive key" if short.resource.startswith(KEY) else short.resource,
+        wanted=short.wanted,
+        free=short.free,
+        tickets=short.held_by,
+        reserved_for=short.reserved_for,
+    )

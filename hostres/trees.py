@@ -2,6 +2,10 @@
 
 A descendant may leave its parent (which dies), its session (`setsid`) and its environment, but seldom all of them
 and its open files. So it is found by any: parents, session, a token in the environment, an inherited descriptor.
+
+We do not make ourselves the reaper of orphans (PR_SET_CHILD_SUBREAPER): it would hold for the whole program that
+embeds us, which would get children that it never started, and have to reap them without ever taking another's exit
+status; and it would find nobody that is not found here.
 """
 
 import os

@@ -8,11 +8,14 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from hostres.coordinator import Coordinator
+from hostres.errors import HostlerError
 from hostres.folders import machine_folder
+from hostres.locks import Gate
+from hostres.tickets import HOLDING, TicketFolder
 from hostres.top import Row, snapshot
 
 LIMIT_S = 20.0
@@ -22,6 +25,7 @@ import os, signal, subprocess, sys, threading, time
 from hostres.coordinator import Coordinator
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
+from hostres.locks import Gate
 FOLDER = machine_folder(os.environ)
 def say(*words): print(*words, flush=True)
 def hear(): return sys.stdin.readline().strip()
@@ -147,3 +151,48 @@ def pid_written(path: Path) -> int:
     """The number that a process writes into a file."""
     eventually(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())
+
+
+def stop(child: Child) -> None:
+    """Stop a process, but not while it decides: then all others would wait for it to go on."""
+
+    def stopped() -> bool:
+        os.kill(child.pid, signal.SIGSTOP)
+        eventually(lambda: _state(child.pid) == "T")
+        try:
+            Gate.at(f"{machine_folder(os.environ)}/gate").enter(until=time.monotonic() + 0.1)
+        except HostlerError:
+            os.kill(child.pid, signal.SIGCONT)
+            return False
+        Gate.at(f"{machine_folder(os.environ)}/gate").leave()
+        return True
+
+    eventually(stopped)
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def excess(capacity: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """What is held past the capacity, on the machine and inside each ticket, as an observer without the gate sees it.
+
+    Names are read before lives: whatever is counted was held at the moment between the two.
+    """
+    tickets = TicketFolder(str(machine_folder(os.environ) / "t"))
+    listing = tickets.scan()
+    seen = {}
+    for entry in listing.entries:
+        if entry.state != HOLDING:
+            continue
+        with contextlib.suppress(HostlerError):  # its record goes with it
+            claims = tickets.read(entry.number).claims
+            if tickets.is_live(entry):
+                seen[entry.number] = (entry, claims)
+    room = {"the machine": dict(capacity)} | {f"ticket {number}": dict(claims) for number, (_, claims) in seen.items()}
+    for entry, claims in seen.values():
+        host = next((f"ticket {number}" for number in entry.parents if number in seen), "the machine")
+        for resource, units in claims.items():
+            room[host][resource] = room[host].get(resource, 0) - units
+    over = {place: {name: -left for name, left in units.items() if left < 0} for place, units in room.items()}
+    return {place: units for place, units in over.items() if units}

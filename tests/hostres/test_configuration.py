@@ -1,6 +1,10 @@
 """The capacities of the configuration file."""
 
+import grp
+import os
+import pwd
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,7 +35,52 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert machine_capacity({"HOSTLER_CONFIG": str(tmp_path / "link")}) == {"x": 1}
 
 
-@pytest.mark.parametrize("mode", [0o622, 0o646, 0o664])
+def groups(monkeypatch: pytest.MonkeyPatch, *, name: str, primary: int, members: tuple[str, ...] = ()) -> None:
+    """Let the test's user be `me`, and the group of its files be the given one."""
+    gid = os.getegid()
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: SimpleNamespace(pw_name="me", pw_gid=primary))
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_name=name, gr_gid=gid, gr_mem=list(members)))
+
+
+def test_the_owner_s_own_group_may_write_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups(monkeypatch, name="me", primary=os.getegid(), members=("me",))
+    assert capacity(tmp_path, "machine.capacity.x = 1", 0o664) == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "members"),
+    [("staff", 0, ()), ("me", 1, ()), ("me", 0, ("me", "you"))],
+    ids=["name", "gid", "members"],
+)
+def test_any_other_group_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, other: int, members: tuple[str, ...]
+) -> None:
+    groups(monkeypatch, name=name, primary=os.getegid() + other, members=members)
+    with pytest.raises(HostlerError, match="chmod go-w", check=lambda error: error.code is Code.UNSAFE_STATE):
+        capacity(tmp_path, "", 0o664)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to somebody else")
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    capacity(tmp_path, "")
+    os.chown(tmp_path / "some.toml", 12345, -1)
+    with pytest.raises(HostlerError, match="user id 12345", check=lambda error: error.code is Code.UNSAFE_STATE):
+        machine_capacity({"HOSTLER_CONFIG": str(tmp_path / "some.toml")})
+
+
+@pytest.mark.parametrize("text", ["[machine.capactiy]\nx = 1", "[machine]\ncapcity.x = 1", "machine.capasity = 1"])
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path, text: str) -> None:
+    with pytest.raises(HostlerError, match=r"machine\.capacity$", check=lambda error: error.code is Code.INVALID_DATA):
+        capacity(tmp_path, text)
+
+
+@pytest.mark.parametrize("text", ["machine.group = 5", 'machine.group = ""'])
+def test_what_is_no_group_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(HostlerError, match="group", check=lambda error: error.code is Code.INVALID_PROFILE):
+        capacity(tmp_path, text)
+
+
+@pytest.mark.parametrize("mode", [0o622, 0o646, 0o666])
 def test_a_file_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
     with pytest.raises(HostlerError, match="chmod go-w", check=lambda error: error.code is Code.UNSAFE_STATE):
         capacity(tmp_path, "", mode)

@@ -299,19 +299,12 @@ def test_cpus_are_kept_back_for_the_person() -> None:
     assert [usable_cpus(n) for n in (1, 2, 3, 5, 6, 16)] == [1, 2, 2, 4, 4, 14]
 
 
-def test_an_ask_under_a_living_lease_is_refused_instead_of_waiting_for_itself(machine: Coordinator) -> None:
-    with machine.lease({"x": 1}) as outer:
-        inner = Coordinator(machine_folder(os.environ), environ=dict(outer.environment))
-        with refused(Code.CONFLICT, f"lease {outer.ticket}"):
-            inner.lease({"cpu": 1})
-        answers = Answers()
-        inner.ask({}, keys=["k"], notify=answers)
-        answers.wait()
-        assert isinstance(answers.told[0], NotAdmitted)
-        assert answers.told[0].error.code is Code.CONFLICT
-        inner.lease({}).release()
-    inner.lease({"x": 1}).release()
-    inner.close()
+@pytest.mark.parametrize("priority", [11, -11, 1.0, True])
+def test_a_priority_out_of_bounds_is_refused(machine: Coordinator, priority: int) -> None:
+    with refused(Code.INVALID_CLAIMS):
+        machine.lease({}, priority=priority)
+    with refused(Code.INVALID_CLAIMS):
+        machine.ask({}, priority=priority, notify=Answers())
 
 
 def test_a_closed_coordinator_withdraws_its_asks_and_takes_no_more(machine: Coordinator) -> None:

@@ -325,6 +325,9 @@ def test_what_cannot_be_started_is_refused(tmp_path: Path) -> None:
             start(*argv)
     with refused(Code.UNAVAILABLE):
         start("true", "x" * 5_000_000)
+    for bad in ({"a": "b\0c"}, {"a=b": "c"}, {"": "c"}):
+        with refused(Code.INVALID_DATA):
+            start("true", env=bad)
 
 
 def test_seventeen_leases_are_refused_before_the_spawn(tmp_path: Path) -> None:

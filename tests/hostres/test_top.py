@@ -1,12 +1,14 @@
 """What the machine shows of itself."""
 
 import os
+import signal
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from hostres.coordinator import Coordinator, Patience
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.platforms import require_supported
@@ -87,3 +89,42 @@ def test_other_platforms_are_refused(platform: str) -> None:
     with pytest.raises(HostlerError, match=platform, check=lambda error: error.code is Code.UNSUPPORTED_PLATFORM):
         require_supported(platform)
     require_supported("linux")
+
+
+def test_a_waiter_that_does_not_move_is_shown_as_waiting_and_stopped() -> None:
+    with coordinator(x=1) as machine, machine.lease({"x": 1}), children() as start:
+        child = start(holder({"x": 1}))
+        waiting(1)
+        os.kill(child.pid, signal.SIGSTOP)
+        name = next((machine_folder(os.environ) / "t").glob("w.*"))
+        name.rename(name.with_name(f"z{name.name[1:]}"))  # as those who pass it do
+        (row,) = rows("waiting")
+        assert row.stopped
+        assert row.to_json()["stopped"] is True
+        assert [why.resource for why in row.blocked_by] == ["x"]
+
+
+def test_a_reservation_that_stands_is_given_as_the_reason() -> None:
+    impatient = Coordinator(machine_folder(os.environ), explicit={"x": 2}, patience=Patience(factor=0, least_s=0))
+    with impatient as machine, machine.lease({"x": 1}), children() as start:
+        start(holder({"x": 2}))
+        waiting(1)
+        start(holder({"x": 1}))
+        waiting(2)
+        big, small = rows("waiting")
+        assert (big.patient, small.patient) == (True, False)
+        (why,) = small.blocked_by
+        assert why.reserved_for == big.ticket
+        assert small.to_json()["blocked_by"][0]["reserved_for"] == big.ticket
+        assert f"kept for ticket {big.ticket}" in str(why)
+
+
+def test_what_is_a_part_of_another_ticket_is_not_counted_twice() -> None:
+    with (
+        coordinator(x=2) as machine,
+        machine.lease({"x": 2}) as outer,
+        machine.lease({"x": 1}, parent=outer) as inner,
+    ):
+        assert {row.ticket: row.inside for row in rows()} == {outer.ticket: None, inner.ticket: outer.ticket}
+        assert snapshot(machine_folder(os.environ)).used["x"] == 2
+        assert next(row for row in rows() if row.inside).to_json()["inside"] == outer.ticket

@@ -1,0 +1,200 @@
+"""The capacities of the machine as a person sees and changes them.
+
+A change is in force at once: who waits for what is there now is woken, who waits for what is not there any more is
+told, and who holds keeps it. The configuration is changed with it, so that the next program and the next boot agree.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from hostres.claims import default_capacity, is_name, is_units
+from hostres.clock import boot_ns
+from hostres.configuration import configuration_path, machine_capacity, read_configuration
+from hostres.decisions import Decision, DecisionFile
+from hostres.errors import Code, HostlerError, unavailable
+from hostres.folders import private_folder, refuse_network_file_system
+from hostres.locks import Gate, poke
+from hostres.profile import Profile
+from hostres.queue import KEY
+from hostres.replacement import Replacement, replacement
+from hostres.state import StateFile
+from hostres.sweeping import Sweeper
+from hostres.tickets import Listing, TicketFolder
+from hostres.toml_text import with_capacity
+from hostres.top import REVOKED, snapshot
+
+TRIES: Final = 8
+"""How often a configuration is read anew that somebody else changes at the same time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource of the machine.
+
+    Attributes:
+        name: Its name.
+        units: Its capacity.
+        used: Units that are admitted.
+        source: Where the capacity comes from: "configuration", "decision" (of a person, not in this configuration),
+            "default" or "program".
+        configured: What the configuration says, if that is not in force.
+
+    """
+
+    name: str
+    units: int
+    used: int
+    source: str
+    configured: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacities:
+    """What the machine has.
+
+    Attributes:
+        resources: In order of their names.
+        profile: Short name of the profile in force, equal for equal capacities.
+        turnaround_s: Seconds from asking to release, on a moving average; None before the first.
+
+    """
+
+    resources: tuple[Resource, ...]
+    profile: str
+    turnaround_s: float | None
+
+
+def capacities(folder: Path, environ: Mapping[str, str]) -> Capacities:
+    """Return the capacities that the next ask will meet; nothing is made or changed.
+
+    Args:
+        folder: The machine folder.
+        environ: The environment, which says where the configuration is.
+
+    Raises:
+        HostlerError: `unsafe-state`, or as `machine_capacity`.
+
+    """
+    from hostres.state import profile_id  # noqa: PLC0415  hashing, for people alone
+
+    configured = machine_capacity(environ)
+    top = snapshot(folder)
+    idle = all(row.state == REVOKED for row in top.tickets)
+    in_force = {**top.capacity, **configured} if idle else top.capacity
+    decisions = DecisionFile(str(folder)).read()
+    defaults = default_capacity()
+
+    def source(name: str, units: int) -> str:
+        if configured.get(name) == units:
+            return "configuration"
+        if name in decisions and decisions[name].units == units:
+            return "decision"
+        return "default" if defaults.get(name) == units else "program"
+
+    return Capacities(
+        resources=tuple(
+            Resource(
+                name=name,
+                units=units,
+                used=top.used.get(name, 0),
+                source=source(name, units),
+                configured=configured[name] if configured.get(name, units) != units else None,
+            )
+            for name, units in sorted(in_force.items())
+        ),
+        profile=profile_id(in_force),
+        turnaround_s=top.turnaround_s,
+    )
+
+
+def set_capacities(folder: Path, environ: Mapping[str, str], changes: Mapping[str, int | None]) -> None:
+    """Change capacities, in force and in the configuration.
+
+    Args:
+        folder: The machine folder.
+        environ: The environment, which says where the configuration is.
+        changes: Resource → units; None takes an own resource away, and gives one of every machine its default back.
+
+    Raises:
+        HostlerError: `invalid-data`: no name or no units, or a configuration that cannot be changed; `conflict`:
+            somebody changes the configuration all the time; `unsafe-state`, `unavailable`. Then nothing is changed.
+
+    """
+    for name, units in changes.items():
+        if not (is_name(name) and (units is None or is_units(units, least=0))):
+            raise HostlerError(
+                Code.INVALID_DATA, f"{name}={units} is not a capacity", "write RES=UNITS, as in ffmpeg=2"
+            )
+    folder = private_folder(folder)
+    refuse_network_file_system(folder)
+    private_folder(folder / "t")
+    path = configuration_path(environ)
+    machine_capacity(environ)  # a configuration that nobody could use is not changed
+    try:
+        for _ in range(TRIES):
+            seen = _stamp(path)
+            read_configuration(path)
+            text = path.read_bytes().decode() if seen else ""
+            for name, units in changes.items():
+                text = with_capacity(text, name, units)
+            if not seen and not text:
+                draft: contextlib.AbstractContextManager[Replacement | None] = contextlib.nullcontext()
+            else:
+                draft = replacement(path, text.encode())
+            with draft as written, Gate.at(f"{folder}/gate"):
+                if _stamp(path) == seen:
+                    _put_in_force(folder, changes, written)
+                    return
+    except OSError as error:
+        raise unavailable("the capacities cannot be changed", error) from error
+    raise HostlerError(Code.CONFLICT, f"somebody else is changing {path} all the time", "try again later")
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _put_in_force(folder: Path, changes: Mapping[str, int | None], draft: Replacement | None) -> None:
+    tickets = TicketFolder(str(folder / "t"))
+    state_file = StateFile(str(folder))
+    decision_file = DecisionFile(str(folder))
+    listing = tickets.scan()
+    state = Profile(state_file, tickets, Sweeper(tickets), {}).agreed(listing)
+    if draft is not None:
+        draft.commit()
+    now_boot_ns = boot_ns()
+    decided = {name: Decision(units=units, boot_ns=now_boot_ns) for name, units in changes.items()}
+    decision_file.write({**decision_file.read(), **decided})
+    defaults = default_capacity()
+    capacity = dict(state.capacity)
+    for name, wanted in changes.items():
+        units = defaults.get(name) if wanted is None else wanted
+        if units is None:
+            capacity.pop(name, None)
+        else:
+            capacity[name] = units
+    next_ticket = max(listing.highest + 1, state.next_ticket)
+    state_file.write(replace(state, capacity=capacity, next_ticket=next_ticket))
+    for name in _concerned(tickets, listing, capacity):
+        poke(tickets.path(name))
+
+
+def _concerned(tickets: TicketFolder, listing: Listing, capacity: Mapping[str, int]) -> Iterable[str]:
+    """Return who must look: the chief, who wakes all that may go now, and whoever waits for what is there no more."""
+    first = 2  # the chief may be dying
+    for entry in listing.awake:
+        units: Mapping[str, int] = {}
+        with contextlib.suppress(HostlerError):
+            units = tickets.demand(entry).units
+        never = any(wanted > capacity.get(name, 0) for name, wanted in units.items() if name[0] != KEY)
+        if first or never:
+            first = max(0, first - 1)
+            yield entry.name

@@ -1,0 +1,205 @@
+"""What the names in `t/` tell: which tickets there are, and in which line each of them stands.
+
+| name | a ticket that |
+| --- | --- |
+| `w.<ticket>.<nonce>` | waits for the machine |
+| `z.<ticket>.<nonce>` | waits, but its process does not move |
+| `h.<ticket>.<nonce>[.<cpus>]` | holds |
+| `s.<ticket>.<parents>.<nonce>[.<cpus>]` | holds a part of what another one holds |
+| `w.…`, `z.<ticket>.<parents>.<nonce>` | waits for a part of what another one holds |
+
+`<parents>` are numbers, the nearest first: `12` or `12-7`. A ticket stands inside the nearest of them that
+holds, and on the machine like any other once none does.
+"""
+
+from bisect import insort
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from hostres.locks import NEW
+
+WAITING: Final = "w"
+DOZING: Final = "z"
+HOLDING: Final = "h"
+INSIDE: Final = "s"
+"""First letter of a name that holds inside another; its state is `HOLDING`."""
+
+
+class Entry(NamedTuple):
+    """A ticket's FIFO, as its name tells it.
+
+    Attributes:
+        number: Its place in the order of arrival.
+        nonce: Makes its name unlike any other's.
+        state: `WAITING`, `DOZING` or `HOLDING`.
+        name: The name.
+        parents: Numbers of the tickets it was asked for under, the nearest first.
+
+    """
+
+    number: int
+    nonce: str
+    state: str
+    name: str
+    parents: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What stays of the name when the state changes."""
+        return f"{self.number}.{self.nonce}"
+
+    def in_state(self, state: str) -> "Entry":
+        """Return it as it is called in another state, without CPUs."""
+        return Entry(
+            self.number, self.nonce, state, name_of(self.number, self.nonce, state, self.parents), self.parents
+        )
+
+
+def name_of(number: int, nonce: str, state: str, parents: tuple[int, ...] = ()) -> str:
+    """Return the name of a ticket."""
+    if not parents:
+        return f"{state}.{number}.{nonce}"
+    letter = INSIDE if state == HOLDING else state
+    return f"{letter}.{number}.{'-'.join(map(str, parents))}.{nonce}"
+
+
+@dataclass(slots=True)
+class Line:
+    """Who holds and who waits in one place: on the machine, or inside one ticket.
+
+    Attributes:
+        waiting: Those that wait or doze, in order of their numbers.
+        holding: Likewise.
+
+    """
+
+    waiting: list[Entry] = field(default_factory=list)
+    holding: list[Entry] = field(default_factory=list)
+
+    @property
+    def awake(self) -> list[Entry]:
+        """Those that wait and do not doze; the first of them is the chief."""
+        return [entry for entry in self.waiting if entry.state == WAITING]
+
+    def add(self, entry: Entry) -> None:
+        """Put a ticket in its place."""
+        insort(self.holding if entry.state == HOLDING else self.waiting, entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Take a ticket out."""
+        (self.holding if entry.state == HOLDING else self.waiting).remove(entry)
+
+
+@dataclass(slots=True)
+class Listing(Line):
+    """What `t/` holds, by names alone; its own line is the machine's.
+
+    Attributes:
+        inside: Number of a holder → the line inside it.
+        records: Numbers that have a record.
+        unborn: Names under which a FIFO is being made.
+        strange: Names that are nobody's.
+        highest: The highest number in use.
+
+    """
+
+    inside: dict[int, Line] = field(default_factory=dict)
+    records: set[int] = field(default_factory=set)
+    unborn: list[str] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
+    highest: int = 0
+    _holders: dict[int, Entry] | None = None
+
+    @classmethod
+    def of(cls, names: list[str]) -> "Listing":
+        """Read the names in `t/`."""
+        listing = cls()
+        nested: list[Entry] = []
+        for name in names:
+            parts = name.split(".")
+            number = parts[0] if parts[-1] == "json" else parts[1] if len(parts) in (3, 4, 5) else ""
+            if not number.isdecimal():
+                (listing.unborn if name.startswith(NEW) else listing.strange).append(name)
+                continue
+            count = int(number)
+            if len(parts) == 2:
+                listing.records.add(count)
+            elif parts[0] == HOLDING and len(parts) < 5:
+                listing.holding.append(Entry(count, parts[2], HOLDING, name))
+            elif parts[0] in (WAITING, DOZING) and len(parts) == 3:
+                listing.waiting.append(Entry(count, parts[2], parts[0], name))
+            elif (entry := _nested(count, parts, name)) is not None:
+                nested.append(entry)
+            else:
+                listing.strange.append(name)
+                continue
+            listing.highest = max(listing.highest, count)
+        listing.holding.sort()
+        listing.waiting.sort()
+        if nested:
+            listing._holders = {entry.number: entry for entry in (*listing.holding, *nested) if entry.state == HOLDING}
+            for entry in nested:
+                listing.line(listing.host(entry)).add(entry)
+        return listing
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All tickets, dead or alive, those that hold first."""
+        if not self.inside:
+            return [*self.holding, *self.waiting]
+        lines = (self, *self.inside.values())
+        return [entry for line in lines for entry in line.holding] + [entry for line in lines for entry in line.waiting]
+
+    @property
+    def tickets(self) -> int:
+        """How many there are, dead or alive."""
+        here = len(self.waiting) + len(self.holding)
+        return (
+            here + sum(len(line.waiting) + len(line.holding) for line in self.inside.values()) if self.inside else here
+        )
+
+    def host(self, entry: Entry) -> Entry | None:
+        """Return the ticket inside which *entry* stands, None on the machine."""
+        if not entry.parents:
+            return None
+        if self._holders is None:
+            self._holders = {holder.number: holder for holder in self.holding}
+        return next((self._holders[number] for number in entry.parents if number in self._holders), None)
+
+    def line(self, host: Entry | None) -> Line:
+        """Return the line inside a ticket, or the machine's."""
+        return self if host is None else self.inside.setdefault(host.number, Line())
+
+    def find(self, number: int, nonce: str) -> Entry | None:
+        """Return a ticket that holds."""
+        lines = (self, *self.inside.values())
+        return next(
+            (entry for line in lines for entry in line.holding if (entry.number, entry.nonce) == (number, nonce)), None
+        )
+
+    def replace(self, entry: Entry, state: str) -> Entry:
+        """Note that a ticket that does not hold is now in another state."""
+        line, after = self.line(self.host(entry)), entry.in_state(state)
+        line.remove(entry)
+        line.add(after)
+        return after
+
+    def forget(self, entry: Entry) -> None:
+        """Note that a ticket is gone; those inside it stand where it stood, or on the machine."""
+        self.line(self.host(entry)).remove(entry)
+        if entry.state == HOLDING and self._holders is not None:
+            self._holders.pop(entry.number, None)
+            orphans = self.inside.pop(entry.number, Line())
+            for orphan in (*orphans.holding, *orphans.waiting):
+                self.line(self.host(orphan)).add(orphan)
+
+
+def _nested(number: int, parts: list[str], name: str) -> Entry | None:
+    parents = tuple(int(parent) for parent in parts[2].split("-") if parent.isdecimal())
+    if not parents or len(parts) < 4:
+        return None
+    if parts[0] == INSIDE:
+        return Entry(number, parts[3], HOLDING, name, parents)
+    if parts[0] in (WAITING, DOZING) and len(parts) == 4:
+        return Entry(number, parts[3], parts[0], name, parents)
+    return None

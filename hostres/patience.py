@@ -1,0 +1,96 @@
+"""How long the oldest waiter lets younger ones pass, before what it needs is kept for it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hostres.errors import Code, HostlerError
+
+_SECOND_NS: Final = 1_000_000_000
+_MOST_S: Final = 86_400.0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """A multiple of the average turn, within bounds.
+
+    Short, it serves big claims sooner; long, it lets more small ones pass. A multiple, as what is long on one
+    machine is nothing on another.
+
+    Attributes:
+        factor: How many average turns, from asking to release.
+        least_s: But at least so many seconds.
+        most_s: And at most so many.
+
+    Raises:
+        HostlerError: `invalid-profile`: not such numbers.
+
+    """
+
+    factor: float = 6.0
+    least_s: float = 2.0
+    most_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no patience."""
+        numbers = (self.factor, self.least_s, self.most_s)
+        if not all(_is_number(number) for number in numbers) or not self.least_s <= self.most_s <= _MOST_S:
+            raise HostlerError(
+                Code.INVALID_PROFILE,
+                f"a patience of factor {self.factor!r} from {self.least_s!r} s to {self.most_s!r} s",
+                "use numbers of at least 0, the least no more than the most, and that no more than 24 h",
+            )
+
+    def after(self, turnaround_ns: int) -> int:
+        """Return it in nanoseconds.
+
+        Args:
+            turnaround_ns: Moving average of a turn; 0 before the first.
+
+        """
+        return int(min(max(self.factor * turnaround_ns, self.least_s * _SECOND_NS), self.most_s * _SECOND_NS))
+
+    def to_json(self) -> dict[str, float]:
+        """Return it as it stands in `state.json`."""
+        return {"factor": self.factor, "least_s": self.least_s, "most_s": self.most_s}
+
+
+DEFAULT: Final = Patience()
+"""In force as long as no program has set another."""
+
+
+def machine_patience(environ: Mapping[str, str]) -> Patience | None:
+    """Return the patience under `[machine]` of the configuration: a factor, or a table of factor, least_s and most_s.
+
+    Args:
+        environ: The environment.
+
+    Returns:
+        None if the configuration sets none.
+
+    Raises:
+        HostlerError: `invalid-profile`: it is neither; see also `read_configuration`.
+
+    """
+    from hostres.configuration import configuration_path, read_configuration  # noqa: PLC0415  seldom needed
+
+    path = configuration_path(environ)
+    machine = read_configuration(path).get("machine", {})
+    value: Any = machine.get("patience") if isinstance(machine, dict) else None
+    match value:
+        case None:
+            return None
+        case int() | float():
+            return Patience(factor=value)
+        case dict() if value.keys() <= {"factor", "least_s", "most_s"}:
+            return Patience(**value)
+    raise HostlerError(
+        Code.INVALID_PROFILE,
+        f"patience in [machine] of {path} is neither a factor nor a table",
+        "write patience = 6, or patience = { factor = 6, least_s = 2, most_s = 600 }",
+    )

@@ -1,0 +1,87 @@
+"""The next content of a file: whole on disk beside it, then put in its place by one rename."""
+
+# Path.resolve is not what follows a link to nowhere.
+# ruff: noqa: PTH104, PTH108, PTH116, PTH118
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replacement(path: Path, data: bytes) -> "Iterator[Replacement]":
+    """Write the next content of *path* beside it; without `commit` nothing has happened.
+
+    Args:
+        path: The file, or a link to it, which stays a link. A missing one is made with mode 0600, its missing folders
+            with 0700.
+        data: The content.
+
+    Raises:
+        OSError: It cannot be written.
+
+    """
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+    draft = os.path.join(folder, f".{name}.{os.urandom(6).hex()}")
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            _write(fd, data, target)
+        finally:
+            os.close(fd)
+        one = Replacement(draft, target)
+        yield one
+        if one.committed:
+            _sync(folder)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
+
+
+class Replacement:
+    """What `replacement` wrote.
+
+    Attributes:
+        committed: Whether it is in its place.
+
+    """
+
+    def __init__(self, draft: str, target: str) -> None:
+        self._draft = draft
+        self._target = target
+        self.committed = False
+
+    def commit(self) -> None:
+        """Put it in its place.
+
+        Raises:
+            OSError: It cannot be renamed; the old content stands.
+
+        """
+        os.rename(self._draft, self._target)
+        self.committed = True
+
+
+def _write(fd: int, data: bytes, target: str) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+    mode = 0o600
+    with contextlib.suppress(FileNotFoundError):
+        old = os.stat(target)
+        mode = stat.S_IMODE(old.st_mode)
+        with contextlib.suppress(PermissionError):
+            os.fchown(fd, old.st_uid, old.st_gid)
+    os.fchmod(fd, mode)
+    os.fsync(fd)
+
+
+def _sync(folder: str) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,86 @@
+"""Taking back a ticket: a person's decision about a descriptor that leaked.
+
+The ticket's FIFO moves from `t/` to `revoked/`, where it counts for nothing. Files and names are the same there, so
+that its lock still says who lives, and `/proc` who holds it open.
+"""
+
+# Plain strings, as for the tickets.
+# ruff: noqa: PTH104, PTH208
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Final
+
+from hostres.clock import boot_ns
+from hostres.errors import Code, HostlerError, unavailable
+from hostres.folders import private_folder
+from hostres.locks import NEW, Gate, is_held, poke
+from hostres.tickets import Record, TicketFolder
+
+FOLDER: Final = "revoked"
+
+
+def revoke(folder: Path, number: int) -> None:
+    """Take back a ticket: its units are free, and its owner will find that it does not own it any more.
+
+    Args:
+        folder: The machine folder.
+        number: The ticket.
+
+    Raises:
+        HostlerError: `not-found`: no such ticket lives; `unsafe-state`, `unavailable`.
+
+    """
+    missing = HostlerError(Code.NOT_FOUND, f"there is no ticket {number}", "see `hostler top` for those there are")
+    try:
+        os.lstat(folder)
+    except FileNotFoundError:
+        raise missing from None
+    folder = private_folder(folder, create=False)
+    tickets = TicketFolder(str(private_folder(folder / "t")))
+    taken = TicketFolder(str(private_folder(folder / FOLDER)))
+    try:
+        with Gate.at(f"{folder}/gate"):
+            _sweep(taken)
+            if any(number == entry_number for entry_number, _ in _fifos(taken)):
+                return
+            name = next(
+                (name for ticket, name in _fifos(tickets) if ticket == number and is_held(tickets.path(name))), None
+            )
+            if name is None:
+                raise missing
+            taken.write(number, _record(tickets, number))
+            for waiter in tickets.scan().awake[:2]:  # the chief counts again; it may be dying, so also who follows
+                poke(tickets.path(waiter.name))
+            poke(tickets.path(name))
+            os.rename(tickets.path(name), taken.path(name))
+    except OSError as error:
+        raise unavailable(f"ticket {number} could not be taken back", error) from error
+
+
+def _record(tickets: TicketFolder, number: int) -> Record:
+    try:
+        return tickets.read(number)
+    except HostlerError:  # damaged: taking it back is the mend
+        return Record(claims={}, keys=(), asked_boot_ns=boot_ns())
+
+
+def _fifos(tickets: TicketFolder) -> list[tuple[int, str]]:
+    """Return number and name of every ticket, whatever its state."""
+    names = ((name.split("."), name) for name in os.listdir(tickets.place) if not name.startswith(NEW))
+    return [(int(parts[1]), name) for parts, name in names if len(parts) >= 3 and parts[1].isdecimal()]
+
+
+def _sweep(taken: TicketFolder) -> None:
+    """Remove what nobody has open any more."""
+    living = set()
+    for number, name in _fifos(taken):
+        with contextlib.suppress(HostlerError):
+            if not is_held(taken.path(name)):
+                taken.sweep_name(name)
+                continue
+        living.add(f"{number}.json")
+    for name in os.listdir(taken.place):
+        if name.endswith(".json") and name not in living:
+            taken.sweep_name(name)

@@ -1,0 +1,78 @@
+"""Whom a waiter watches: nobody's end is missed, and no end wakes more than a few.
+
+The first of a line, its chief, watches all that hold there; every other one watches whoever stands before
+it, and, if that one dozes, also the next before that. Who stands inside another ticket watches that too.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+
+from hostres.listing import WAITING, Entry, Listing
+from hostres.queue import Demand
+from hostres.sweeping import Sweeper
+from hostres.ticket import Ticket
+from hostres.tickets import TicketFolder
+
+
+class Watcher:
+    """Opens the watches of this process's tickets, under the gate."""
+
+    def __init__(self, tickets: TicketFolder, sweeper: Sweeper) -> None:
+        self._tickets = tickets
+        self._sweeper = sweeper
+
+    def watch(
+        self, ticket: Ticket, listing: Listing, hung: Collection[str], *, unprompted: bool
+    ) -> Mapping[Entry, Demand | None]:
+        """Watch whom *ticket* waits for.
+
+        Args:
+            ticket: A ticket of this process that waits.
+            listing: What `t/` holds; the dead are removed from it.
+            hung: Keys of watched tickets that hung up.
+            unprompted: Trust no watch, probe everybody.
+
+        Returns:
+            The dead, with what they claimed if they had hung up.
+
+        """
+        swept: dict[Entry, Demand | None] = {}
+
+        def alive(entry: Entry) -> bool:
+            if entry.key in ticket.watches and entry.key not in hung and not unprompted:
+                return True
+            ticket.unwatch([entry.key])
+            fd = self._tickets.watch(entry)
+            if fd is None:
+                swept[entry] = self._tickets.demand_of_dead(entry) if entry.key in hung else None
+                self._sweeper.bury(entry, listing)
+                return False
+            ticket.watches[entry.key] = fd
+            return True
+
+        while True:  # once more if somebody was dead: who stood inside stands elsewhere now
+            dead = len(swept)
+            wanted = self._wanted(ticket, listing, alive, everybody=unprompted)
+            if len(swept) == dead:
+                break
+        ticket.unwatch(ticket.watches.keys() - wanted)
+        return swept
+
+    def _wanted(self, ticket: Ticket, listing: Listing, alive: Callable[[Entry], bool], *, everybody: bool) -> set[str]:
+        me = ticket.entry(WAITING)
+        host = listing.host(me)
+        wanted = {host} if host is not None and alive(host) else set()
+        line = listing.line(listing.host(me))
+        older = [entry for entry in line.waiting if entry.number < ticket.number]
+        while older:
+            if alive(older[-1]):
+                wanted.add(older[-1])
+                if older[-1].state == WAITING:
+                    break
+            older.pop()
+        if everybody:
+            older = [entry for entry in older if alive(entry)]
+        if not older or everybody:
+            holding = [entry for entry in tuple(line.holding) if alive(entry)]
+            if not older:
+                wanted.update(holding)
+        return {entry.key for entry in wanted}

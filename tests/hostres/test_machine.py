@@ -1,0 +1,191 @@
+"""Single looks of tickets that nobody polls, so that each step can be seen."""
+
+import os
+import select
+from collections.abc import Iterator
+
+import pytest
+
+from hostres.clock import boot_ns
+from hostres.folders import machine_folder
+from hostres.listing import DOZING, WAITING
+from hostres.machine import Machine
+from hostres.nesting import Asker, Parent
+from hostres.state import StateFile
+from hostres.summons import Summons
+from hostres.ticket import Ticket
+from hostres.tickets import Record
+
+
+class Crowd:
+    """Tickets of one process, made and looked at by hand."""
+
+    def __init__(self) -> None:
+        self.machine = Machine(machine_folder(os.environ), {"x": 2, "y": 1})
+        self.tickets: list[Ticket] = []
+        self.now_s = 0.0
+
+    def ask(self, claims: dict[str, int], *, under: Ticket | None = None, waited_ns: int = 0) -> Ticket:
+        parents = [Parent(number=under.number, nonce=under.nonce)] if under else []
+        record = Record(claims=claims, keys=(), asked_boot_ns=boot_ns() - waited_ns)
+        ticket = self.machine.ask(record, asker=Asker(parents=parents))
+        ticket.summons = Summons(clock=lambda: self.now_s)
+        self.tickets.append(ticket)
+        return ticket
+
+    def look(self, ticket: Ticket) -> bool:
+        """Look as the ticket would that is woken by whatever has happened to it."""
+        hung = ticket.poll(0)
+        return self.machine.look(ticket, hung=hung or ())
+
+    def close(self) -> None:
+        for ticket in self.tickets:
+            ticket.withdraw()
+            ticket.unwatch()
+            ticket.lock.close()
+
+
+@pytest.fixture
+def crowd() -> Iterator[Crowd]:
+    one = Crowd()
+    yield one
+    one.close()
+
+
+def told(ticket: Ticket) -> bool:
+    return bool(select.select([ticket.lock.fd], [], [], 0)[0])
+
+
+def watched(ticket: Ticket) -> set[int]:
+    return {int(key.split(".")[0]) for key in ticket.watches}
+
+
+def name(ticket: Ticket) -> str:
+    (path,) = machine_folder(os.environ).glob(f"t/?.{ticket.number}.*")
+    return path.name
+
+
+def test_the_chief_watches_all_holders_and_others_whoever_is_before_them(crowd: Crowd) -> None:
+    one, two = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    first, second, third = (crowd.ask({"x": 1}) for _ in range(3))
+    assert watched(first) == {one.number, two.number}
+    assert (watched(second), watched(third)) == ({first.number}, {second.number})
+
+
+def test_who_waits_inside_a_ticket_watches_it_and_the_parts_of_it(crowd: Crowd) -> None:
+    outer, other = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    part = crowd.ask({"x": 1}, under=outer)
+    first, second = (crowd.ask({"x": 1}, under=outer) for _ in range(2))
+    assert watched(first) == {outer.number, part.number}
+    assert watched(second) == {outer.number, first.number}
+    assert other.number not in watched(first)
+
+
+def test_who_is_told_and_does_not_move_dozes_after_two_seconds_is_told_again_and_watched_through(crowd: Crowd) -> None:
+    crowd.ask({"y": 1})
+    one, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    chief, silent, behind = crowd.ask({"y": 1}), crowd.ask({"x": 1}), crowd.ask({"y": 1})
+    one.lock.close()
+    assert not crowd.look(chief)
+    assert told(silent)
+    silent.drain()  # it is just about to look, and hangs
+    crowd.now_s = 1.9
+    crowd.machine.look(chief, unprompted=True)
+    assert name(silent).startswith("w.")
+    silent.drain()
+    behind.drain()
+    crowd.now_s = 2.0
+    crowd.machine.look(chief, unprompted=True)
+    assert name(silent) == silent.entry(DOZING).name
+    assert told(silent)
+    assert told(behind)
+    crowd.look(behind)
+    assert watched(behind) == {silent.number, chief.number}
+    assert crowd.look(silent)
+    assert silent.holding
+    assert name(silent).startswith("h.")
+
+
+def test_a_patient_one_that_dozes_keeps_nothing_and_whoever_may_go_is_told(crowd: Crowd) -> None:
+    one, two = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    crowd.ask({"y": 1})
+    big = crowd.ask({"x": 2}, waited_ns=10**10)
+    chief_of_y, small = crowd.ask({"y": 1}), crowd.ask({"x": 1})
+    one.lock.close()
+    two.lock.close()
+    crowd.machine.look(chief_of_y, unprompted=True)
+    assert told(big)
+    assert not told(small)
+    crowd.now_s = 2.0
+    crowd.machine.look(chief_of_y, unprompted=True)
+    assert name(big).startswith("z.")
+    assert told(small)
+    assert crowd.look(small)
+
+
+def test_who_moves_from_a_dead_ticket_to_the_machine_tells_whoever_is_behind_it_there(crowd: Crowd) -> None:
+    outer, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    chief = crowd.ask({"x": 1})
+    part = crowd.ask({"x": 1}, under=outer)
+    inside = crowd.ask({"x": 1}, under=outer)
+    behind = crowd.ask({"x": 1})
+    behind.drain()
+    outer.lock.close()
+    assert not crowd.look(inside)
+    assert watched(inside) == {chief.number}
+    assert told(behind)
+    crowd.look(behind)
+    assert watched(behind) == {inside.number}
+    crowd.look(chief)
+    assert part.number in watched(chief)  # it counts by itself now
+
+
+def test_what_stood_inside_a_dead_ticket_is_watched_in_the_same_look_that_finds_it(crowd: Crowd) -> None:
+    """Both a part that holds, and a waiter that comes before the chief."""
+    outer, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    part = crowd.ask({"x": 1}, under=outer)
+    inside = crowd.ask({"x": 1}, under=outer)
+    chief = crowd.ask({"x": 1})
+    outer.lock.close()
+    crowd.look(chief)
+    assert watched(chief) == {inside.number}
+    inside.withdraw()
+    crowd.look(chief)
+    assert part.number in watched(chief)
+
+
+def test_turns_of_parts_do_not_count_in_the_average(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Machine, "COUNT_S", 0.0)
+    state = StateFile(str(machine_folder(os.environ)))
+
+    def turnaround_ns() -> int:
+        found = state.read()
+        assert found is not None
+        return found.turnaround_ns
+
+    outer, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    part = crowd.ask({"x": 1}, under=outer)
+    inside = crowd.ask({"x": 1}, under=outer)
+    chief = crowd.ask({"x": 2})
+    part.lock.close()
+    assert crowd.look(inside)
+    assert turnaround_ns() == 0
+    outer.lock.close()
+    crowd.look(chief)
+    assert turnaround_ns() > 0
+
+
+def test_a_lowered_capacity_does_not_concern_who_waits_inside_a_ticket(crowd: Crowd) -> None:
+    outer = crowd.ask({"x": 2})
+    part = crowd.ask({"x": 2}, under=outer)
+    inside = crowd.ask({"x": 2}, under=outer)
+    state_file = StateFile(str(machine_folder(os.environ)))
+    state = state_file.read()
+    assert state is not None
+    lowered = type(state)(
+        boot=state.boot, next_ticket=state.next_ticket, turnaround_ns=0, capacity={**state.capacity, "x": 1}
+    )
+    state_file.write(lowered)
+    part.lock.close()
+    assert crowd.look(inside)
+    assert inside.entry(WAITING).parents == (outer.number,)

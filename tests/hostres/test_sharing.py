@@ -1,0 +1,186 @@
+"""A machine folder that several users share."""
+
+import grp
+import os
+import stat
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hostres import sharing
+from hostres.errors import Code, HostlerError
+from hostres.folders import machine_folder, private_folder
+from hostres.top import snapshot
+from tests.hostres.support import LIMIT_S, coordinator, rows, waiting
+
+GROUP = next((group for group in grp.getgrall() if group.gr_gid not in (0, os.getegid())), None)
+GID = GROUP.gr_gid if GROUP else -1
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or GROUP is None, reason="only root can become somebody else")
+
+LOADED = (psutil, sharing)
+"""Here and now, as the other users may be unable to read this installation."""
+
+
+@pytest.fixture(autouse=True)
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder that all users can reach, shared with a group by configuration."""
+    assert GROUP is not None
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        root.chmod(0o711)
+        folder = root / "machine"
+        folder.mkdir()
+        share(folder)
+        monkeypatch.setenv("HOSTLER_MACHINE_DIR", str(folder))
+        monkeypatch.setenv("HOSTLER_CONFIG", str(root / "config.toml"))
+        (root / "config.toml").write_text(f'[machine]\ngroup = "{GROUP.gr_name}"\ncapacity.x = 1\n')
+        yield folder
+
+
+def share(folder: Path, mode: int = 0o2770, gid: int = GID) -> None:
+    os.chown(folder, -1, gid)
+    folder.chmod(mode)
+
+
+def refused(match: str, code: Code = Code.UNSAFE_STATE) -> "pytest.RaisesExc[HostlerError]":
+    return pytest.raises(HostlerError, match=match, check=lambda error: error.code is code)
+
+
+Hear = Callable[[], object]
+Say = Callable[[object], object]
+
+
+@contextmanager
+def user(number: int, work: Callable[[Hear, Say], None], *groups: int) -> "Iterator[tuple[Callable[[], str], Hear]]":
+    """Do *work* as another user in a child; it hears and says, and so do we."""
+    ours, theirs = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.setgroups(groups)
+            os.setgid(number)
+            os.setuid(number)
+            work(lambda: os.read(theirs[0], 1), lambda text: os.write(ours[1], f"{text}\n".encode()))
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    os.close(ours[1])
+    with os.fdopen(ours[0]) as said:
+        try:
+            yield lambda: said.readline().strip(), lambda: os.write(theirs[1], b"x")
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        finally:
+            os.close(theirs[0])
+            os.close(theirs[1])
+
+
+def test_users_of_the_group_wait_for_each_other(shared: Path) -> None:
+    def hold(hear: Hear, say: Say) -> None:
+        os.umask(0o077)
+        with coordinator(x=1) as machine:
+            lease = machine.lease({"x": 1}, name="hers")
+            say(lease.ticket)
+            hear()
+            lease.release()
+            hear()
+
+    def wait(hear: Hear, say: Say) -> None:
+        with coordinator() as machine:
+            try:
+                machine.lease({"x": 1}, wait=0)
+            except HostlerError as error:
+                say(error)
+            machine.lease({"x": 1}, wait=LIMIT_S).release()
+            say(machine.safety_net_progress)
+
+    with user(12345, hold, GID) as (said, go):
+        ticket = said()
+        with user(12346, wait, GID) as (answer, _):
+            assert f"held by ticket {ticket}" in answer()
+            waiting(1)
+            assert [(row.state, row.owner) for row in rows()] == [("admitted", 12345), ("waiting", 12346)]
+            go()
+            assert answer() == "0"
+        go()
+    modes = {path.name.split(".")[-1]: stat.S_IMODE(path.lstat().st_mode) for path in shared.rglob("*")}
+    assert modes.pop("t") == 0o2770
+    assert set(modes.values()) == {0o660}
+    assert {path.lstat().st_gid for path in shared.rglob("*")} == {GID}
+
+
+def test_one_outside_the_group_is_kept_out_by_the_system() -> None:
+    def ask(_: Hear, say: Say) -> None:
+        try:
+            coordinator().lease({"x": 1})
+        except HostlerError as error:
+            say(error.code)
+
+    with user(12345, ask) as (said, _):
+        assert said() == "unavailable"
+
+
+def test_without_the_configuration_it_is_refused() -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("")
+    with refused("chmod 700"):
+        coordinator()
+    with refused("chmod 700"):
+        snapshot(machine_folder(os.environ))
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o2750, 0o3770])
+def test_with_another_mode_it_is_refused(shared: Path, mode: int) -> None:
+    share(shared, mode)
+    with refused("chmod 2770"):
+        coordinator()
+
+
+def test_open_to_all_or_with_another_group_it_is_refused(shared: Path) -> None:
+    share(shared, 0o2777)
+    with refused("open to others"):
+        coordinator()
+    share(shared, gid=GID + 1)
+    with refused("chgrp"):
+        coordinator()
+
+
+def test_no_other_folder_is_shared(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    share(tmp_path / "home")
+    with refused("chmod 700"):
+        private_folder(tmp_path / "home")
+
+
+def test_what_became_unshared_is_noticed(shared: Path) -> None:
+    with coordinator() as machine:
+        machine.lease({}).release()
+        (shared / "t").chmod(0o2777)
+        with refused("open to others"):
+            machine.lease({})
+        (shared / "t").chmod(0o2770)
+        (shared / "state.json").chmod(0o666)
+        with refused("chmod 660"):
+            coordinator().lease({})
+
+
+def test_a_group_that_does_not_exist_is_named() -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text('machine.group = "no-such-group"')
+    with refused("no-such-group", Code.INVALID_PROFILE):
+        coordinator()
+
+
+def test_a_private_folder_stays_private_whatever_the_configuration_says(shared: Path) -> None:
+    shared.rmdir()
+    with coordinator(x=1) as machine:
+        machine.lease({"x": 1}).release()
+    assert {stat.S_IMODE(path.lstat().st_mode) for path in (shared, shared / "t")} == {0o700}

@@ -1,0 +1,159 @@
+"""A program gets what it is given and nothing else, however it is started."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hostres import posix_spawn, spawning, trees
+from hostres.errors import Code, HostlerError
+from hostres.process import Exit, Supervised
+from hostres.procfs import read_process, send_signal
+from tests.hostres.support import LIMIT_S, children, coordinator, eventually, pid_written
+
+
+@pytest.fixture(params=["subprocess", "posix_spawn", "trampoline"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make every start take one of the ways."""
+    monkeypatch.setattr(spawning, "signals_need_reset", lambda: request.param != "subprocess")
+    if request.param == "trampoline":
+        monkeypatch.setattr(posix_spawn, "library", lambda: None)
+    if request.param == "posix_spawn":
+        monkeypatch.setattr(subprocess, "Popen", None)
+    return str(request.param)
+
+
+def outcome(*argv: str | Path, **more: object) -> tuple[bytes, Exit]:
+    told: list[bytes] = []
+    given = {"env": dict(os.environ), "on_stdout": told.append, **more}
+    process = Supervised.start(argv, **given)  # type: ignore[arg-type]
+    done = process.wait(LIMIT_S)
+    assert process.end(grace_s=LIMIT_S, reason="cleanup").left == ()
+    assert done is not None
+    return b"".join(told), done
+
+
+def test_arguments_folder_environment_and_code_are_as_given(way: str, tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text('#!/bin/sh\necho "$@"; pwd; echo $GIVEN; echo err >&2; exit 7\n')
+    (tmp_path / "tool").chmod(0o755)
+    errors: list[bytes] = []
+    said, done = outcome(
+        "./tool", "a b", "caf\udce9", cwd=tmp_path, env={**os.environ, "GIVEN": "x\udce9"}, on_stderr=errors.append
+    )
+    assert said == b"a b caf\xe9\n" + os.fsencode(tmp_path.resolve()) + b"\nx\xe9\n"
+    assert (errors, done.code) == ([b"err\n"], 7)
+
+
+def test_its_own_name_is_what_it_was_called_by(way: str) -> None:
+    said, _ = outcome("sh", "-c", "tr '\\0' '\\n' < /proc/$$/cmdline | head -1")
+    assert said == b"sh\n"
+
+
+def test_it_leads_a_session_and_has_only_its_streams_and_leases(way: str) -> None:
+    script = "ls -l /proc/$$/fd; ps -o sid=,pid= -p $$"
+    with coordinator() as machine, machine.lease({}) as one, machine.lease({}) as other, open("/dev/null") as ours:
+        os.set_inheritable(ours.fileno(), True)
+        said, _ = outcome("sh", "-c", script, lease_fds=[one.fd, other.fd])
+        *lines, last = said.decode().splitlines()
+        listed = {int(line.split()[-3]) for line in lines if " -> " in line}
+        assert listed == {0, 1, 2, one.fd, other.fd}
+        assert len(set(last.split())) == 1
+        assert not os.get_inheritable(one.fd)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "bytes", "file"])
+def test_it_reads_nothing_or_bytes_or_a_file(way: str, kind: str, tmp_path: Path) -> None:
+    content = b"x" * 3_000_000
+    (tmp_path / "input").write_bytes(content)
+    stdin = {"nothing": None, "bytes": content, "file": tmp_path / "input"}[kind]
+    said, _ = outcome("wc", "-c", stdin=stdin)
+    assert int(said) == (0 if stdin is None else len(content))
+
+
+def test_what_cannot_be_started_leaves_nothing_open(way: str, tmp_path: Path) -> None:
+    (tmp_path / "odd").write_bytes(b"\0odd")
+    (tmp_path / "odd").chmod(0o755)
+    before = sorted(os.listdir("/proc/self/fd"))
+    for more in ({}, {"stdin": b"x"}, {"stdin": tmp_path / "missing"}):
+        if way == "trampoline" and "missing" not in str(more):
+            continue  # there it is Python that cannot become the program: 126
+        with pytest.raises(HostlerError, check=lambda error: error.code is Code.UNAVAILABLE):
+            outcome(tmp_path / "odd", **more)
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_signals_are_reset_without_another_python(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "subprocess":
+        monkeypatch.undo()
+        return
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        said, _ = outcome("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+        signal.signal(signal.SIGHUP, before)
+    assert [int(line.split()[1], 16) for line in said.splitlines()] == [0, 0]
+
+
+def test_a_reset_is_needed_only_where_something_would_be_inherited() -> None:
+    assert not spawning.signals_need_reset()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert spawning.signals_need_reset()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    try:
+        assert spawning.signals_need_reset()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+
+
+def test_a_program_without_standard_streams_may_start_others() -> None:
+    code = """
+        from hostres.process import Supervised
+        said = os.dup(1)
+        os.set_inheritable(said, False)
+        for fd in (0, 1, 2):
+            os.close(fd)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        told = []
+        process = Supervised.start(["sh", "-c", "cat; echo out; echo err >&2"], env=dict(os.environ), stdin=b"in ",
+                                   on_stdout=told.append, on_stderr=told.append)
+        process.wait(20)
+        process.end(grace_s=0, reason="cleanup")
+        os.write(said, b"".join(sorted(told)).replace(b"\\n", b" ") + b"\\n")
+    """
+    with children() as start:
+        assert start(code).line().split() in (["err", "in", "out"], ["err", "out", "in"])
+
+
+# -- what it used, and what is left ------------------------------------------------------------------------------------
+
+BUSY = "x = bytearray(80_000_000)\nfor _ in range(3_000_000): pass"
+
+
+def test_what_its_children_used_counts_once_they_were_waited_for() -> None:
+    _, done = outcome("sh", "-c", f'{sys.executable} -c "{BUSY}"; true')
+    assert done.peak_bytes > 80_000_000
+    assert done.cpu_seconds > 0.03
+
+
+def test_what_could_not_be_ended_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = f"setsid sleep 600 >/dev/null 2>&1 & echo $! > {tmp_path}/pid; wait"
+    process = Supervised.start(["sh", "-c", script], env=dict(os.environ))
+    pid = pid_written(tmp_path / "pid")
+    eventually(lambda: getattr(read_process(pid), "session", 0) == pid)
+    send: Callable[..., bool] = send_signal
+    with monkeypatch.context() as patch:
+        patch.setattr(trees, "KILL_S", 0.1)
+        patch.setattr(trees, "send_signal", lambda one, number: one.pid == pid or send(one, number))
+        ended = process.end(grace_s=0.1, reason="cancel")
+    assert [(one.pid, one.command) for one in ended.left] == [(pid, "sleep 600")]
+    assert ended.exit is not None
+    os.kill(pid, signal.SIGKILL)
