@@ -1,23 +1,27 @@
 """`hostler exec`: run any command under machine-wide admission.
 
-The command is a plain child: same terminal, same foreground job, same standard streams. It inherits the ticket, so the
-capacity stays taken until it and all it passed the ticket to have ended, whatever becomes of `hostler exec`.
+The command inherits the ticket, so the capacity stays taken until it and all it passed the ticket to have ended,
+whatever becomes of `hostler exec`.
 """
 
 import argparse
+import contextlib
 import os
 import re
-import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import command_parser
-from hostres.claims import parse_claims
+from hostler.commands.job import run_job
+from hostler.commands.notice import Notice
+from hostres.claims import is_priority, parse_claims
 from hostres.configuration import machine_capacity
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.lease import Lease
+from hostres.locks import is_held
+from hostres.patience import machine_patience
 from hostres.programs import find_program
 
 if TYPE_CHECKING:
@@ -25,16 +29,8 @@ if TYPE_CHECKING:
 
 EXIT_NOT_EXECUTABLE: Final = 126
 EXIT_NOT_FOUND: Final = 127
-EXIT_SIGNAL: Final = 128
 
 SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-FORWARDED: Final = frozenset(
-    {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
-)
-"""Signals that a process sends to us are meant for the command. Those of the terminal reach it by themselves."""
-
-PYTHON_IGNORES: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def add(subparsers: "Subparsers") -> None:
@@ -45,7 +41,7 @@ def add(subparsers: "Subparsers") -> None:
         description="run any command under machine-wide admission",
         example="--claim ffmpeg=1 --claim cpu=2 --wait 30s -- ffmpeg -i talk.mp4 talk.wav",
     )
-    parser.usage = "hostler exec [--claim RES=N]... [--wait TIME] [--name T] -- CMD [ARG]..."
+    parser.usage = "hostler exec [--claim RES=N]... [--wait TIME] [--priority N] [--name T] [--tty] -- CMD [ARG]..."
     parser.add_argument(
         "--claim", action="append", default=[], metavar="RES=N", help="what the command needs; may be repeated"
     )
@@ -53,6 +49,16 @@ def add(subparsers: "Subparsers") -> None:
         "--wait",
         metavar="TIME",
         help="give up after so long, as in 30s, 5m or 1h; without it, wait as long as it takes",
+    )
+    parser.add_argument(
+        "--priority",
+        type=_priority,
+        default=0,
+        metavar="N",
+        help="from -10 to 10: the higher goes first, until the oldest has waited for long",
+    )
+    parser.add_argument(
+        "--tty", action="store_true", help="give the command a terminal of its own, which follows yours"
     )
     parser.add_argument("--name", default="", metavar="T", help="shown by `hostler top`")
     parser.add_argument("argv", nargs=argparse.REMAINDER, metavar="CMD ARG...", help="the command and its arguments")
@@ -69,36 +75,42 @@ def run(args: argparse.Namespace) -> int:
         program = find_program(argv[0], environ=os.environ)
     except HostlerError as error:
         return _refuse(error, EXIT_NOT_FOUND if error.code is Code.NOT_FOUND else EXIT_NOT_EXECUTABLE)
+    folder = machine_folder(os.environ)
     try:
-        with Coordinator(machine_folder(os.environ), explicit=machine_capacity(os.environ)) as coordinator:
-            lease = coordinator.lease(claims, wait=wait, name=args.name, command=argv)
+        explicit, patience = machine_capacity(os.environ), machine_patience(os.environ)
+        with Coordinator(folder, explicit=explicit, patience=patience) as coordinator, Notice(folder):
+            lease = coordinator.lease(claims, wait=wait, name=args.name, command=argv, priority=args.priority)
     except KeyboardInterrupt:
         raise HostlerError(Code.WAIT_ABORTED, "interrupted while waiting", "run it again") from None
     with lease:
-        return _run(lease, program, argv)
+        code = _run(args, lease, program, argv)
+        _tell_who_goes_on(lease)
+    return code
 
 
-def _run(lease: Lease, program: str, argv: list[str]) -> int:
-    watched = {*FORWARDED, signal.SIGCHLD}
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
-    os.set_inheritable(lease.fd, True)  # this process starts nothing but the command
+def _run(args: argparse.Namespace, lease: Lease, program: str, argv: list[str]) -> int:
     try:
-        pid = os.posix_spawn(
-            program, argv, {**os.environ, **lease.environment}, setsigmask=before, setsigdef=PYTHON_IGNORES
-        )
-    except OSError as error:
-        what = f"{argv[0]} cannot be executed: {(error.strerror or '').lower()}"
-        return _refuse(HostlerError(Code.UNAVAILABLE, what, "check the file"), EXIT_NOT_EXECUTABLE)
-    while True:
-        news = signal.sigwaitinfo(watched)
-        if news.si_signo == signal.SIGCHLD:
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                code = os.waitstatus_to_exitcode(status)
-                return code if code >= 0 else EXIT_SIGNAL - code
-        elif news.si_code <= 0:  # sent by a process, not by the terminal
-            os.kill(pid, news.si_signo)
+        if args.tty:
+            from hostler.commands.pseudo_terminal import run_on_terminal  # noqa: PLC0415  few want it
+
+            return run_on_terminal(lease, program, argv)
+        return run_job(lease, program, argv)
+    except HostlerError as error:
+        return _refuse(error, EXIT_NOT_EXECUTABLE)
+
+
+def _tell_who_goes_on(lease: Lease) -> None:
+    """Name the processes that keep the ticket although the command has ended."""
+    place = lease.place
+    lease.release()
+    if is_held(place):
+        from hostres.holders import holders_of  # noqa: PLC0415  looks at every process
+
+        with contextlib.suppress(OSError):
+            for holders in holders_of([os.lstat(place)]).values():
+                for holder in holders:
+                    name = os.path.basename(holder.command.partition(" ")[0])  # noqa: PTH119
+                    sys.stderr.write(f"hostler: pid {holder.pid} ({name}) goes on and keeps its place\n")
 
 
 def _refuse(error: HostlerError, code: int) -> int:
@@ -111,3 +123,9 @@ def _seconds(text: str) -> float:
     if number is None:
         raise HostlerError(Code.INVALID_DATA, f"--wait {text} is not a time", "write it as 30s, 5m or 1h")
     return float(number[1]) * SECONDS[number[2]]
+
+
+def _priority(text: str) -> int:
+    if not (re.fullmatch(r"-?[0-9]{1,2}", text) and is_priority(int(text))):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from -10 to 10")
+    return int(text)

@@ -1,22 +1,34 @@
 """`hostler top`: who holds the machine, who waits, and why."""
 
 import argparse
+import contextlib
 import json
 import os
 import select
+import signal
 import sys
+import termios
+import tty
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, command_parser
-from hostres.claims import describe
+from hostler.views.machine import fitted, machine_lines
+from hostler.views.terminal import is_terminal
 from hostres.folders import machine_folder
-from hostres.top import Row, Top, snapshot
+from hostres.top import snapshot
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
 
 REFRESH_S: Final = 1.0
-CLEAR: Final = "\x1b[H\x1b[2J"
+OPEN: Final = "\x1b[?1049h\x1b[?25l"
+"""A screen of its own, without a cursor."""
+CLOSE: Final = "\x1b[?25h\x1b[?1049l"
+HOME: Final = "\x1b[H"
+REST_OF_LINE: Final = "\x1b[K"
+REST_OF_SCREEN: Final = "\x1b[J"
 
 
 def add(subparsers: "Subparsers") -> None:
@@ -29,45 +41,58 @@ def add(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the machine, on a terminal again and again until Ctrl-C."""
+    """Print the machine, on a terminal again and again until `q` or Ctrl-C."""
     folder = machine_folder(os.environ)
     if args.json:
         sys.stdout.write(json.dumps(snapshot(folder).to_json(), indent=2) + "\n")
-        return 0
-    if args.once or not sys.stdout.isatty():
-        sys.stdout.write(text(snapshot(folder)))
-        return 0
+    elif args.once or not is_terminal():
+        sys.stdout.write("".join(f"{line}\n" for line in machine_lines(snapshot(folder))))
+    else:
+        with contextlib.suppress(KeyboardInterrupt), _screen() as (keys, bell):
+            _look_on(folder, keys, bell)
+    return 0
+
+
+def _look_on(folder: Path, keys: int | None, bell: int) -> None:
+    wanted = [bell] if keys is None else [bell, keys]
+    while True:
+        size = os.get_terminal_size(sys.stdout.fileno())
+        lines = fitted(
+            [*machine_lines(snapshot(folder)), "", "q quits"], columns=size.columns or 80, rows=size.lines or 24
+        )
+        sys.stdout.write(HOME + f"{REST_OF_LINE}\n".join(lines) + REST_OF_LINE + REST_OF_SCREEN)
+        sys.stdout.flush()
+        ready = select.select(wanted, [], [], REFRESH_S)[0]
+        if bell in ready:
+            os.read(bell, 4096)
+        if keys in ready:
+            typed = os.read(keys, 4096)
+            if not typed:
+                wanted = [bell]
+            if typed[:1] in (b"q", b"Q"):
+                return
+
+
+@contextlib.contextmanager
+def _screen() -> Iterator[tuple[int | None, int]]:
+    """Return where keys come from, if anywhere, and what becomes readable when the size changes."""
+    keys = sys.stdin.fileno() if sys.stdin is not None and sys.stdin.isatty() else None
+    bell, ring = os.pipe()
+    os.set_blocking(ring, False)
+    old = signal.signal(signal.SIGWINCH, lambda *_: None)
+    rung = signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+    before = None if keys is None else termios.tcgetattr(keys)
     try:
-        while True:
-            sys.stdout.write(CLEAR + text(snapshot(folder)))
-            sys.stdout.flush()
-            select.select([], [], [], REFRESH_S)
-    except KeyboardInterrupt:
-        return 0
-
-
-def text(top: Top) -> str:
-    """Return the machine as lines for people."""
-    rows = [("RESOURCE", "USED", "CAPACITY")]
-    rows += [(name, str(top.used.get(name, 0)), str(units)) for name, units in top.capacity.items()]
-    lines = [f"{name:20} {used:>10} {units:>10}" for name, used, units in rows]
-    lines.append("")
-    if not top.tickets:
-        lines.append("nothing is admitted and nothing waits")
-    for row in top.tickets:
-        lines.extend(_ticket(row))
-    if top.turnaround_s is not None:
-        lines += ["", f"a turn takes {top.turnaround_s:.1f} s on average, from asking to release"]
-    return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
-def _ticket(row: Row) -> list[str]:
-    name = f" ({row.name})" if row.name else ""
-    lines = [f"{row.ticket:>6} {row.state:8} {describe(row.claims)}{name}, since {row.since}, asked by pid {row.pid}"]
-    lines += [f"{'':15} held by pid {process.pid}: {process.command}" for process in row.processes]
-    lines += [f"{'':15} waits for {why}" for why in row.blocked_by]
-    return [_harmless(line) for line in lines]
-
-
-def _harmless(line: str) -> str:
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
+        if keys is not None:
+            tty.setcbreak(keys, termios.TCSADRAIN)
+        sys.stdout.write(OPEN)
+        yield keys, bell
+    finally:
+        sys.stdout.write(CLOSE)
+        sys.stdout.flush()
+        if keys is not None and before is not None:
+            termios.tcsetattr(keys, termios.TCSADRAIN, before)
+        signal.set_wakeup_fd(rung)
+        signal.signal(signal.SIGWINCH, old)
+        os.close(bell)
+        os.close(ring)

@@ -88,13 +88,19 @@ def read_until(process: "subprocess.Popen[str]", text: str) -> list[str]:
 class Terminal:
     """A command on a terminal of its own, as a person has it."""
 
-    def __init__(self, *arguments: str, rows: int = 24, columns: int = 100) -> None:
+    def __init__(self, *arguments: str, rows: int = 24, columns: int = 100, program: tuple[str, ...] = PROGRAM) -> None:
         self.screen = ""
+        self._kept = False
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
             environ = {**os.environ, "TERM": "xterm", "LINES": str(rows), "COLUMNS": str(columns)}
-            os.execve(PROGRAM[0], [*PROGRAM, *arguments], environ)
+            os.execve(program[0], [*program, *arguments], environ)
         self._code: int | None = None
+
+    @property
+    def fd(self) -> int:
+        """The person's side of it."""
+        return self._fd
 
     def expect(self, text: str) -> None:
         """Read until *text* has been written."""
@@ -107,14 +113,16 @@ class Terminal:
         """Type something; `\x03` is Ctrl-C."""
         os.write(self._fd, text.encode())
 
-    def wait(self) -> int:
-        """Read to the end and return the exit code."""
+    def wait(self, *, keep: bool = False) -> int:
+        """Read to the end and return the exit code; *keep* leaves the person's side open, to be looked at."""
         if self._code is None:
             deadline = time.monotonic() + TIMEOUT_S
             while self._read(deadline - time.monotonic()):
                 assert time.monotonic() < deadline, f"does not end: {self.screen!r}"
             _, status = os.waitpid(self._pid, 0)
-            os.close(self._fd)
+            self._kept = keep
+            if not keep:
+                os.close(self._fd)
             self._code = os.waitstatus_to_exitcode(status)
         return self._code
 
@@ -125,6 +133,8 @@ class Terminal:
         if self._code is None:
             os.kill(self._pid, signal.SIGKILL)
             self.wait()
+        if self._kept:
+            os.close(self._fd)
 
     def _read(self, seconds: float) -> bool:
         ready, _, _ = select.select([self._fd], [], [], max(seconds, 0.0))

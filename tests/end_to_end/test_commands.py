@@ -13,6 +13,7 @@ import pytest
 from tests.end_to_end.support import (
     Terminal,
     command,
+    finished,
     gate,
     graph,
     held,
@@ -47,6 +48,51 @@ def test_json_is_one_object_at_the_end_and_nothing_else(tmp_path: Path) -> None:
     assert shape["status"] == "completed"
     assert shape["counts"]["completed"] == 1
     assert shape["nodes"][0]["attempt"] == 1
+
+
+PRINTS = """\
+import os
+import sys
+
+from pydantic import BaseModel
+
+from hostler import operation, workflow
+
+print("at loading")
+
+
+class Nothing(BaseModel):
+    pass
+
+
+@operation("test.print", version=1)
+def say(ctx, input: Nothing) -> Nothing:
+    print("by name")
+    sys.__stdout__.write("by another name\\n")
+    os.write(1, b"by descriptor\\n")
+    os.system("echo by a process")
+    return input
+
+
+@workflow("prints", version=1)
+def prints(build):
+    print("at planning")
+    build.call(say, key="say", input={})
+    return {}
+"""
+
+
+def test_what_code_of_a_workflow_prints_stands_beside_the_json(tmp_path: Path) -> None:
+    path = tmp_path / "prints.py"
+    path.write_text(PRINTS, encoding="utf-8")
+    for command_line in (["plan", str(path)], ["submit", str(path)], ["resume", "-"], ["run", str(path)]):
+        done = finished(*command_line, "--json")
+        assert done.returncode == 0, done.stderr
+        assert isinstance(json.loads(done.stdout), dict)
+        if command_line[0] in {"run", "resume"}:
+            for how in ("by name", "by another name", "by descriptor", "by a process", "at loading"):
+                assert f"{how}\n" in done.stderr
+    assert "by name\n" in hostler("run", str(path)), "without --json it is left alone"
 
 
 def test_a_failing_node_skips_its_dependents_and_nothing_else(tmp_path: Path) -> None:
@@ -226,6 +272,10 @@ def test_a_run_of_a_live_host_cannot_be_resumed_elsewhere(tmp_path: Path) -> Non
         owner = shown(run_id)["owner"]
         assert owner["alive"] is True
         assert owner["host"] in refused("resume", run_id, code=5)
+        with Terminal("resume", run_id) as terminal:
+            assert terminal.wait() == 5
+        assert terminal.screen.splitlines()[0] == run_id
+        assert terminal.screen.splitlines()[1].startswith("hostler: error[conflict]"), "nothing is drawn before"
         let_go(fifo)
         assert run.wait(timeout=20) == 0
 
@@ -241,7 +291,9 @@ def test_a_signal_gives_what_runs_its_grace_and_says_how_to_go_on(number: signal
         let_go(fifo)
         out, _ = run.communicate(timeout=20)
         assert run.returncode == 130
+    assert f"{run_id} stopped: 1 completed" in out
     assert f"go on with: hostler resume {run_id}" in out
+    assert f"stopped; go on with: hostler resume {run_id}" in hostler("runs")
     assert statuses(run_id) == {"work": "completed", "after": "ready"}
     hostler("resume", run_id)
     assert shown(run_id)["nodes"][0]["attempt"] == 1, "what is done is not done again"
@@ -289,7 +341,26 @@ def test_questions_on_a_terminal_are_asked_one_by_one(tmp_path: Path) -> None:
             terminal.screen = ""
             terminal.write(f"{answer}\n")
         assert terminal.wait() == 3
+        assert "nothing was decided of " in terminal.screen
     assert sorted(statuses().values()) == ["approval-required", "completed", "failed"]
+
+
+def test_a_question_that_is_not_answered_decides_nothing(tmp_path: Path) -> None:
+    hostler("run", graph(tmp_path, gate("one")), code=3)
+    with Terminal("approve", "-", "one", "--deny") as terminal:
+        terminal.expect("deny? [y/N] ")
+        terminal.write("n\n")
+        assert terminal.wait() == 3
+    assert "nothing was decided of one; it still waits" in terminal.screen
+    assert statuses() == {"one": "approval-required"}
+
+
+def test_what_waits_is_told_below_the_live_view(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    with Terminal("run", graph(tmp_path, gate("look"), held("work", fifo)), columns=120) as terminal:
+        terminal.expect("look waits for you: hostler approve run_")
+        let_go(fifo)
+        assert terminal.wait() == 3
 
 
 def test_what_a_process_wrote_cannot_command_the_terminal(tmp_path: Path) -> None:
@@ -379,6 +450,9 @@ def test_doctor_tells_what_is_in_force_and_from_where() -> None:
 
 def test_the_five_minutes_of_the_readme_work() -> None:
     run_id = hostler("run", str(ROOT / "examples/greeting.toml"), "-i", "name=Ann", code=3).split()[0]
+    (waits,) = told("approve", "-", code=3)["waiting_on"]
+    assert Path(waits["plan"]["input"]["letter"]).read_text(encoding="utf-8") == "Hello Ann\n"
+    assert waits["plan"]["input"]["letter"] in hostler("approve", "-", code=3), "there is something to look at"
     hostler(*shown(run_id)["waiting_on"][0]["command"].split()[1:])
     hostler("resume", "-")
     assert hostler("logs", "-", "send") == "Hello Ann\n"
@@ -392,4 +466,4 @@ def test_the_python_of_the_readme_works(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True
     )
-    assert done.stdout == "{'bytes': 12}\n"
+    assert done.stdout == "completed {'bytes': 12}\n"

@@ -172,3 +172,14 @@ def test_a_folder_whose_name_is_not_utf_8_is_named_before_anything_is_stored(tmp
     )
     assert home.returncode == 2, home.stderr
     assert "the state folder" in home.stderr
+
+
+def test_a_plan_without_its_node_and_a_reason_without_end_are_refused(tmp_path):
+    hostler("submit", graph(tmp_path))
+    done = hostler("approve", "-", "--plan", "f" * 64)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--plan names the plan of one node" in done.stderr
+    assert hostler("cancel", "-", "--reason", "x" * 5000).returncode == 2
+    endless = hostler("settle", "-", "a", "--completed", "/dev/zero", timeout=20)
+    assert endless.returncode == 2
+    assert "is not a regular file" in endless.stderr

@@ -1,14 +1,17 @@
 """`hostler top` as a person and a script meet it."""
 
+import fcntl
 import json
 import os
-import pty
-import select
+import struct
 import subprocess
 import sys
-import time
+import termios
 from pathlib import Path
 
+import pytest
+
+from tests.end_to_end.support import Terminal
 from tests.hostres.support import LIMIT_S, children, coordinator, holder, waiting
 
 HOSTLER = (sys.executable, "-m", "hostler")
@@ -51,18 +54,35 @@ def test_an_unsafe_folder_is_73_in_one_line() -> None:
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (73, "", 1)
 
 
-def test_on_a_terminal_it_refreshes_until_ctrl_c() -> None:
-    pid, fd = pty.fork()
-    if pid == 0:
-        try:
-            os.execv(HOSTLER[0], [*HOSTLER, "top"])
-        finally:
-            os._exit(127)
-    seen = b""
-    until = time.monotonic() + LIMIT_S
-    while seen.count(b"CAPACITY") < 2:
-        assert select.select([fd], [], [], max(0.0, until - time.monotonic()))[0]
-        seen += os.read(fd, 65536)
-    os.write(fd, b"\x03")
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    os.close(fd)
+def test_the_cpus_of_a_ticket_are_shown() -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[machine.capacity]\ncpu = 1\n")
+    with coordinator(cpu=1) as machine, machine.lease({"cpu": 1}) as lease:
+        (row,) = json.loads(top("--json"))["tickets"]
+        assert row["cpus"] == list(lease.cpus)
+        assert f"on CPU {lease.cpus[0]}\n" in top()
+
+
+@pytest.mark.parametrize("key", ["q", "\x03"])
+def test_on_a_terminal_it_refreshes_until_q_or_ctrl_c_and_leaves_it_as_it_was(key: str) -> None:
+    with Terminal("top") as terminal, coordinator(x=1) as machine:
+        before = termios.tcgetattr(terminal.fd)
+        terminal.expect("nothing is admitted")
+        terminal.expect("q quits")
+        with machine.lease({"x": 1}, name="mine"):
+            terminal.expect("admitted x=1 (mine), for ")
+        terminal.write(key)
+        assert terminal.wait(keep=True) == 0
+        assert termios.tcgetattr(terminal.fd)[3] == before[3]
+        assert terminal.screen.count("\x1b[?1049h") == terminal.screen.count("\x1b[?1049l") == 1
+
+
+def test_the_screen_follows_the_size_of_the_terminal() -> None:
+    with Terminal("top") as terminal, coordinator(x=1) as machine, machine.lease({"x": 1}, name="n" * 200):
+        fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("4H", 6, 30, 0, 0))
+        terminal.expect("more lines")
+        terminal.write("q")
+        terminal.wait()
+        last = terminal.screen.rpartition("\x1b[H")[2].partition("\x1b[J")[0]
+        lines = last.replace("\x1b[K", "").split("\r\n")
+        assert len(lines) == 6
+        assert max(map(len, lines)) == 30

@@ -1,0 +1,119 @@
+"""A command as a plain child: same terminal, same foreground job, same standard streams.
+
+The terminal's signals reach it by themselves, as it belongs to our process group. What a process sends to us is meant
+for it and passed on. When it is stopped by job control so are we, so that the shell gets its terminal back; `fg`
+continues both. A stopped command keeps its ticket.
+"""
+
+import os
+import signal
+from collections.abc import Collection
+from typing import Any, Final
+
+from hostres.affinity import pinned
+from hostres.errors import Code, HostlerError
+from hostres.lease import Lease
+
+EXIT_SIGNAL: Final = 128
+
+FORWARDED: Final = frozenset(
+    {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP}
+)
+"""Signals that a process sends to us are meant for the command."""
+
+JOB_STOPS: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+"""Signals by which a terminal or a shell stops a job. Who sends SIGSTOP to the command alone means it alone."""
+
+PYTHON_IGNORES: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def run_job(lease: Lease, program: str, argv: list[str]) -> int:
+    """Run a command until it ends.
+
+    Args:
+        lease: What it runs under; it inherits the descriptor.
+        program: Its path.
+        argv: Its arguments, its own name first.
+
+    Returns:
+        Its exit code, or 128 and the signal that ended it.
+
+    Raises:
+        HostlerError: `unavailable`: it cannot be executed.
+
+    """
+    watched = {*FORWARDED, signal.SIGCHLD}
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
+    pid = spawn(lease, program, argv, before)
+    while True:
+        news = signal.sigwaitinfo(watched)
+        if news.si_signo == signal.SIGCHLD:
+            changed, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+            while changed and os.WIFSTOPPED(status) and os.WSTOPSIG(status) in JOB_STOPS:
+                _stop()
+                changed, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+                if not changed:
+                    os.kill(pid, signal.SIGCONT)  # we alone were continued
+            if changed and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
+                return exit_code(status)
+        elif news.si_code <= 0:  # sent by a process, not by the terminal
+            os.kill(pid, news.si_signo)
+
+
+def spawn(
+    lease: Lease,
+    program: str,
+    argv: list[str],
+    mask: Collection[int],
+    *,
+    terminal: str | None = None,
+) -> int:
+    """Start the command.
+
+    Args:
+        lease: As for `run_job`.
+        program: As for `run_job`.
+        argv: As for `run_job`.
+        mask: The signals that it is to have blocked.
+        terminal: Path of the terminal that it gets for its own, in a session of its own; None leaves it ours.
+
+    Returns:
+        Its process number.
+
+    Raises:
+        HostlerError: `unavailable`: it cannot be executed.
+
+    """
+    os.set_inheritable(lease.fd, True)  # this process starts nothing but the command
+    streams: list[tuple[Any, ...]] = []
+    if terminal is not None:  # the first terminal that the leader of a session opens is its own
+        streams = [(os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)]
+        streams += [(os.POSIX_SPAWN_DUP2, 0, fd) for fd in (1, 2)]
+    try:
+        with pinned(lease.cpus):
+            return os.posix_spawn(
+                program,
+                argv,
+                {**os.environ, **lease.environment},
+                file_actions=streams,
+                setsid=terminal is not None,
+                setsigmask=mask,
+                setsigdef=PYTHON_IGNORES,
+            )
+    except OSError as error:
+        what = f"{argv[0]} cannot be executed: {(error.strerror or '').lower()}"
+        raise HostlerError(Code.UNAVAILABLE, what, "check the file") from error
+
+
+def exit_code(status: int) -> int:
+    """Return what a shell says of how a process ended."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else EXIT_SIGNAL - code
+
+
+def _stop() -> None:
+    """Stop until somebody continues us."""
+    os.kill(os.getpid(), signal.SIGTSTP)  # blocked here, so that it is one with the terminal's own, if that comes too
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})

@@ -1,0 +1,276 @@
+"""`hostler exec` on a terminal: job control, a terminal of its own, and what it says while it waits."""
+
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hostres.errors import HostlerError
+from hostres.procfs import read_process
+from tests.end_to_end.support import PROGRAM, Terminal
+from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, pid_written, rows, waiting
+
+PYTHON = sys.executable
+
+
+@pytest.fixture(autouse=True)
+def capacity_of_one() -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[machine.capacity]\nx = 1\n")
+
+
+def state(pid: int) -> str:
+    process = read_process(pid)
+    return process.state if process else ""
+
+
+# -- job control -------------------------------------------------------------------------------------------------------
+
+SHELL = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+while True:
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    os.tcsetpgrp(0, os.getpgrp())
+    if not os.WIFSTOPPED(status):
+        break
+    print("stopped by", os.WSTOPSIG(status), flush=True)
+    print("command", sys.stdin.readline().strip(), flush=True)
+    os.tcsetpgrp(0, pid)
+    os.killpg(pid, signal.SIGCONT)
+print("ended with", os.waitstatus_to_exitcode(status), flush=True)
+"""
+"""What a shell does for its foreground job, and no more."""
+
+ANSWERS = "import sys\nprint('ready', flush=True)\nprint('got', sys.stdin.readline().strip(), flush=True)\nsys.exit(4)"
+
+
+def test_ctrl_z_stops_the_job_fg_continues_it_and_it_keeps_its_place_meanwhile() -> None:
+    command = [*PROGRAM, "exec", "--claim", "x=1", "--", PYTHON, "-c", ANSWERS]
+    with Terminal(program=(PYTHON, "-c", SHELL, *command)) as terminal, coordinator() as machine:
+        terminal.expect("ready")
+        for _ in range(3):
+            terminal.write("\x1a")
+            terminal.expect(f"stopped by {int(signal.SIGTSTP)}")
+            (row,) = rows("admitted")
+            assert {state(one.pid) for one in row.processes} == {"T"}
+            with pytest.raises(HostlerError):
+                machine.lease({"x": 1}, wait=0)
+            terminal.screen = ""
+            terminal.write("fg\n")
+            terminal.expect("command fg")
+            eventually(partial(_none_stopped, [one.pid for one in row.processes]))
+        terminal.write("go\n")
+        terminal.expect("got go")
+        terminal.expect("ended with 4")
+        terminal.wait()
+
+
+def _none_stopped(pids: list[int]) -> bool:
+    return "T" not in {state(pid) for pid in pids}
+
+
+@contextmanager
+def job(*command: str) -> "Iterator[tuple[subprocess.Popen[bytes], int]]":
+    """Start a command under exec in a process group of its own; also return the number of the command."""
+    process = subprocess.Popen(
+        [*PROGRAM, "exec", "--claim", "x=1", "--", *command],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        (row,) = rows("admitted")
+        (pid,) = (one.pid for one in row.processes if one.pid != process.pid)
+        yield process, pid
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_a_stop_that_a_process_sends_to_it_stops_both_and_a_continue_continues_both() -> None:
+    with job(PYTHON, "-c", ANSWERS) as (process, pid):
+        for _ in range(3):
+            process.send_signal(signal.SIGTSTP)
+            eventually(lambda: state(pid) == "T" == state(process.pid))
+            process.send_signal(signal.SIGCONT)
+            eventually(lambda: "T" not in (state(pid), state(process.pid)))
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        assert process.wait(LIMIT_S) == 4
+
+
+def test_a_command_that_ignores_the_stop_does_not_stop_its_wrapper() -> None:
+    code = "import signal; signal.signal(signal.SIGTSTP, signal.SIG_IGN)\n" + ANSWERS
+    with job(PYTHON, "-c", code) as (process, pid):
+        process.send_signal(signal.SIGTSTP)
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        assert process.wait(LIMIT_S) == 4
+        assert state(pid) == ""
+
+
+def test_who_stops_the_command_alone_means_it_alone() -> None:
+    with job(PYTHON, "-c", ANSWERS) as (process, pid):
+        os.kill(pid, signal.SIGSTOP)
+        eventually(lambda: state(pid) == "T")
+        eventually(lambda: state(process.pid) == "S")
+        os.kill(pid, signal.SIGCONT)
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        assert process.wait(LIMIT_S) == 4
+
+
+# -- a terminal of its own ---------------------------------------------------------------------------------------------
+
+
+def on_terminal(script: str, *, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    """Run a script with `--tty` where there is no terminal."""
+    command = [*PROGRAM, "exec", "--tty", "--claim", "x=1", "--", "sh", "-c", script]
+    return subprocess.run(command, input=given, capture_output=True, timeout=LIMIT_S, check=False)
+
+
+def test_the_command_has_a_terminal_although_we_have_none() -> None:
+    done = on_terminal("test -t 0 && test -t 1 && test -t 2 && echo yes; ps -o sid= -p $$; echo $$")
+    yes, session, pid = done.stdout.split()
+    assert (yes, done.stderr) == (b"yes", b"")
+    assert session == pid
+
+
+def test_its_input_ends_where_ours_does_and_its_code_is_ours() -> None:
+    done = on_terminal("stty -echo; cat; exit 7", given=b"one\ntwo")
+    assert (done.stdout.replace(b"one\r\ntwo", b"", 1), done.returncode) in ((b"one\r\ntwo", 7), (b"", 7))
+    assert on_terminal("kill -9 $$").returncode == 137
+
+
+def test_all_that_it_wrote_is_shown_before_the_end() -> None:
+    assert on_terminal("seq 50000").stdout == b"".join(b"%d\r\n" % n for n in range(1, 50001))
+
+
+def test_what_it_wrote_while_we_did_not_look_is_shown_too(tmp_path: Path) -> None:
+    script = f"echo ready; until test -e {tmp_path}/go; do :; done; seq 2000"
+    command = [*PROGRAM, "exec", "--tty", "--claim", "x=1", "--", "sh", "-c", script]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\r\n"
+        (pid,) = (one.pid for one in rows()[0].processes if one.pid != process.pid)
+        process.send_signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        eventually(lambda: state(pid) == "Z")
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.read() == b"".join(b"%d\r\n" % n for n in range(1, 2001))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_what_is_left_in_the_background_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    done = on_terminal(f"setsid sh -c 'echo $$ > {file}; exec sleep 600' & until test -s {file}; do :; done; echo over")
+    pid = pid_written(file)
+    assert done.stdout == b"over\r\n"
+    assert done.stderr.decode() == f"hostler: pid {pid} (sleep) goes on and keeps its place\n"
+    os.kill(pid, signal.SIGKILL)
+
+
+SIZES = """
+import os, signal, sys
+def tell(*_): print("size", *os.get_terminal_size(0), flush=True)
+signal.signal(signal.SIGWINCH, tell)
+signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+tell()
+print("got", sys.stdin.readline().strip(), flush=True)
+"""
+
+
+def resize(fd: int, rows_: int, columns: int) -> None:
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("4H", rows_, columns, 0, 0))
+
+
+def test_its_terminal_has_the_size_of_ours_follows_it_and_gets_our_keys() -> None:
+    script = f'stty rows 31 cols 97; exec {PYTHON} -m hostler exec --tty --claim x=1 -- {PYTHON} -c "$0"'
+    with Terminal(program=("/bin/sh", "-c", script, SIZES)) as terminal:
+        terminal.expect("size 97 31")
+        before = rows()[0].pid
+        resize(terminal.fd, 40, 111)
+        terminal.expect("size 111 40")
+        terminal.write("\x03")
+        terminal.expect("interrupted")
+        assert state(before) != ""
+        terminal.write("yes\n")
+        terminal.expect("got yes")
+        assert terminal.wait() == 0
+
+
+@pytest.mark.parametrize("ending", ["itself", "signal", "stopped"])
+def test_our_terminal_is_put_back_as_it_was(ending: str) -> None:
+    read = f"{PYTHON} -c \"import sys; print('ready', flush=True); sys.stdin.readline()\""
+    script = f"stty -a > $0.before; {' '.join(PROGRAM)} exec --tty --claim x=1 -- {read}; stty -a > $0.after; echo over"
+    name = os.environ["HOSTLER_HOME"]
+    with Terminal(program=("/bin/sh", "-c", script, name)) as terminal:
+        terminal.expect("ready")
+        pid = rows()[0].pid
+        if ending == "signal":
+            os.kill(pid, signal.SIGTERM)
+        elif ending == "stopped":
+            raw = termios.tcgetattr(terminal.fd)
+            os.kill(pid, signal.SIGTSTP)
+            eventually(lambda: state(pid) == "T")
+            assert termios.tcgetattr(terminal.fd)[3] & termios.ICANON
+            os.kill(pid, signal.SIGCONT)
+            eventually(lambda: termios.tcgetattr(terminal.fd) == raw)
+        terminal.write("end\n")
+        terminal.expect("over")
+        terminal.wait()
+    assert Path(f"{name}.after").read_text() == Path(f"{name}.before").read_text()
+
+
+# -- while it waits ----------------------------------------------------------------------------------------------------
+
+
+def test_on_a_terminal_one_line_tells_how_the_wait_stands_and_is_wiped_away() -> None:
+    with coordinator(x=1) as machine, machine.lease({"x": 1}) as lease, children() as start:
+        first = start(holder({"x": 1}))
+        waiting(1)
+        start(holder({"x": 1}))
+        waiting(2)
+        with Terminal("exec", "--claim", "x=1", "--", "echo", "ran") as terminal:
+            terminal.expect("waiting for x (0 of 1 free): 2 before you")
+            first.kill()
+            terminal.expect("waiting for x (0 of 1 free): 1 before you")
+            assert "\n" not in terminal.screen
+            for child in rows("waiting")[:1]:
+                os.kill(child.pid, signal.SIGKILL)
+            lease.release()
+            terminal.expect("ran")
+            assert terminal.wait() == 0
+            assert terminal.screen.endswith("\r\x1b[Kran\r\n")
+
+
+def test_elsewhere_one_plain_line_tells_of_a_wait_that_is_worth_it() -> None:
+    with coordinator(x=1) as machine, machine.lease({"x": 1}) as lease:
+        command = [*PROGRAM, "exec", "--claim", "x=1", "--", "echo", "ran"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None
+        assert process.stderr.readline() == "hostler: waiting for x (0 of 1 free): 0 before you\n"
+        lease.release()
+        assert process.communicate(timeout=LIMIT_S) == ("ran\n", "")

@@ -1,0 +1,75 @@
+"""`hostler machine` as a person and an agent meet it."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from tests.end_to_end.support import finished, hostler, refused, told
+from tests.hostres.support import children, coordinator, holder, rows, waiting
+
+
+def test_capacities_are_shown_with_their_sources() -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[machine.capacity]\nx = 3\n")
+    found = told("machine", "show")
+    assert found["capacity"]["x"] == {"units": 3, "used": 0, "source": "configuration", "configured": None}
+    assert found["capacity"]["ffmpeg"]["source"] == "default"
+    assert found["configuration"] == os.environ["HOSTLER_CONFIG"]
+    assert len(found["profile"]) == 12
+    lines = hostler("machine", "show").splitlines()
+    assert any(line.split()[:3] == ["x", "0", "3"] and line.endswith("the configuration") for line in lines)
+
+
+def test_a_change_is_shown_and_kept() -> None:
+    found = told("machine", "set", "x=2", "ffmpeg=5")
+    assert (found["capacity"]["x"]["units"], found["capacity"]["ffmpeg"]["units"]) == (2, 5)
+    assert Path(os.environ["HOSTLER_CONFIG"]).read_text() == "[machine.capacity]\nx = 2\nffmpeg = 5\n"
+    assert hostler("exec", "--claim", "x=2", "--", "echo", "ran") == "ran\n"
+    assert "x" not in told("machine", "set", "x=")["capacity"]
+    assert "no resource x" in refused("exec", "--claim", "x=1", "--", "true", code=2)
+
+
+def test_raising_lets_a_waiting_command_go() -> None:
+    hostler("machine", "set", "x=1")
+    with coordinator() as machine, machine.lease({"x": 1}), children() as start:
+        waiter = start(holder({"x": 1}, explicit={"x": 1}))
+        waiting(1)
+        hostler("machine", "set", "x=2")
+        assert waiter.line().startswith("held")
+
+
+def test_a_leaked_ticket_is_taken_back() -> None:
+    with coordinator(x=1) as machine:
+        lease = machine.lease({"x": 1})
+        leak = subprocess.Popen(["sleep", "600"], pass_fds=[lease.fd])
+        lease.release()
+        said = hostler("machine", "revoke", str(lease.ticket))
+        assert said == f"ticket {lease.ticket} (x=1) is taken back\n  still held open by pid {leak.pid}: sleep 600\n"
+        machine.lease({"x": 1}, wait=0).release()
+        assert told("machine", "revoke", str(lease.ticket))["processes"][0]["pid"] == leak.pid
+        shown = hostler("top")
+        assert f"{lease.ticket} revoked " in shown
+        leak.kill()
+        leak.wait()
+
+
+def test_these_are_decisions_of_a_person() -> None:
+    with coordinator(x=1) as machine, machine.lease({"x": 1}) as lease:
+        for environ in ({"HOSTLER_NODE": "film/encode"}, {"HOSTLER_PRINCIPAL": "agent:bot"}):
+            assert "may not" in refused("machine", "set", "x=2", code=5, **environ)
+            assert "may not" in refused("machine", "revoke", str(lease.ticket), code=5, **environ)
+            assert told_as(environ)["capacity"]["x"]["units"] == 1
+        lease.assert_owned()
+        assert [row.state for row in rows()] == ["admitted"]
+
+
+def told_as(environ: dict[str, str]) -> dict[str, dict[str, dict[str, int]]]:
+    found: dict[str, dict[str, dict[str, int]]] = json.loads(finished("machine", "show", "--json", **environ).stdout)
+    return found
+
+
+def test_wrong_use_is_one_line() -> None:
+    for arguments in (("set", "x"), ("set", "x=-1"), ("set", "x=1", "x=2"), ("set", "X=1"), ("revoke", "seven")):
+        refused("machine", *arguments, code=2)
+    refused("machine", "revoke", "99", code=4)
+    refused("machine", code=2)
