@@ -25,7 +25,7 @@ from actors.messages import (
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, empty, perform
-from hostres.lease import Lease
+from hostres.lease import Lease, current_lease
 from store.contracts import FailureCode
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,8 @@ class Executor(Shell):
                 super().handle(message)
 
     def _work(self) -> None:
+        # what the node's own code asks of the machine is a part of what the node holds
+        outer = current_lease.set(self._lease)
         try:
             outcome = perform(self._job, self._control)
         except BaseException as error:
@@ -80,6 +82,8 @@ class Executor(Shell):
             outcome = Failed(
                 code=FailureCode.INTERNAL, message=f"its work broke: {type(error).__name__}", todo="report this"
             )
+        finally:
+            current_lease.reset(outer)
         tell(self.actor_ref, WorkEnded(outcome=outcome))
 
     def _ended(self, outcome: Outcome) -> None:

@@ -237,7 +237,10 @@ class Scheduler(Shell):
         )
 
     def _files(self, action: Dispatch) -> tuple[KeptFile, ...]:
-        """Return the files of those commands whose output its input refers to."""
+        """Return the files of those commands whose output its input refers to.
+
+        Only what lies in a workspace: where a person settled a command as completed, its output is that person's word.
+        """
         state = self._state
         commands = [
             key for key in action.plan.dependencies if isinstance(state.nodes[key].planned.executor, CommandExecutor)
@@ -250,6 +253,7 @@ class Scheduler(Shell):
             for key in commands
             if key in used
             for file in kept_files(key, state.outputs[key], hashed=key in state.reused)
+            if file.path.is_relative_to(self._services.home.staging)
         )
 
     def _code(self, action: Dispatch) -> Operation | Compute | None:

@@ -190,14 +190,21 @@ class Build:
         )
 
     def gate(
-        self, kind: str, *, key: str, after: Sequence[NodeHandle | str] = (), label: str | None = None
+        self,
+        kind: str,
+        *,
+        key: str,
+        input: Any = None,
+        after: Sequence[NodeHandle | str] = (),
+        label: str | None = None,
     ) -> NodeHandle:
         """Add a node at which the run waits for a person.
 
         Args:
             kind: What the person lets through: activation, merge, deploy, publication…
             key: The node's name.
-            after: Nodes it waits for.
+            input: What the person looks at before answering; handles in it refer to outputs of other nodes.
+            after: Nodes it also waits for.
             label: For people.
 
         Raises:
@@ -214,7 +221,7 @@ class Build:
                 key=key,
                 label=label,
                 executor=executor,
-                input=None,
+                input=self.template(input, subject, "input"),
                 after=after,
                 policy=Policy(),
                 output={"type": "null"},

@@ -15,12 +15,12 @@ import platformdirs
 
 from hostler.limits import MAX_NODES
 from hostler.refusals import invalid, require_utf8
-from hostres.configuration import configuration_path, machine_capacity, read_configuration
+from hostres.configuration import MACHINE_KEYS, configuration_path, machine_capacity, read_configuration
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
 
 HOME: Final = "HOSTLER_HOME"
-KNOWN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"limits": ("nodes",), "machine": ("capacity",)})
+KNOWN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"limits": ("nodes",), "machine": MACHINE_KEYS})
 """Section → its keys."""
 MOST_NODES: Final = 1_000_000
 

@@ -16,8 +16,10 @@ from hostler.config import Config
 from hostler.operations.ffmpeg import find_ffmpeg, find_ffprobe
 from hostler.operations.whisper_model import DEFAULT_MODEL, find_model
 from hostler.views.naming import claims_text
+from hostler.views.terminal import shown_path
 from hostres.errors import EXIT_CODES, Code, HostlerError
 from hostres.folders import file_system_type
+from hostres.inspection import inspect
 from hostres.leftovers import find_leftovers
 from hostres.top import snapshot
 from store.home import Home
@@ -111,12 +113,14 @@ def _from(environ: Mapping[str, str], name: str) -> str:
 
 def _configuration(config: Config, environ: Mapping[str, str]) -> Finding:
     there = "read" if config.exists else "not there, which counts as empty"
-    return Finding(name="configuration", said=f"{config.config_path} ({_from(environ, CONFIG)}): {there}")
+    return Finding(
+        name="configuration", said=f"{shown_path(str(config.config_path))} ({_from(environ, CONFIG)}): {there}"
+    )
 
 
 def _home(config: Config, environ: Mapping[str, str]) -> Iterator[Finding]:
     home = Home.open(config.home, create=False)
-    where = f"{config.home} ({_from(environ, HOME)})"
+    where = f"{shown_path(str(config.home))} ({_from(environ, HOME)})"
     if not home.exists:
         yield Finding(name="home", said=f"{where}: not there; the first run makes it")
         return
@@ -126,18 +130,17 @@ def _home(config: Config, environ: Mapping[str, str]) -> Iterator[Finding]:
 def _machine(config: Config, environ: Mapping[str, str]) -> Iterator[Finding]:
     folder = config.machine_folder
     top = snapshot(folder)
-    where = f"{folder} ({_from(environ, MACHINE)})"
+    where = f"{shown_path(str(folder))} ({_from(environ, MACHINE)})"
     if folder.exists():
         where += f": private, on {file_system_type(folder) or 'an unknown'} file system"
     else:
         where += ": not there; the first admission makes it"
     yield Finding(name="machine", said=where)
-    if top.strange:
-        yield Finding(
-            name="machine",
-            said=f"unknown files: {', '.join(top.strange)}",
-            todo=f"look at them in {folder / 't'}; nothing here made them",
-        )
+    for found in inspect(folder):
+        if found.code is None:
+            yield Finding(name="machine", said=found.what, todo=found.todo)
+        else:
+            yield _wrong("machine", HostlerError(found.code, found.what, found.todo))
     different = {name: units for name, units in config.capacity.items() if top.capacity.get(name) != units}
     if different and top.tickets:
         error = HostlerError(

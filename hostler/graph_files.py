@@ -140,7 +140,7 @@ def parse_graph(document: JsonValue, subject: str) -> Graph:
     try:
         graph = Graph.model_validate(document)
     except ValidationError as error:
-        raise invalid(f"{subject}: {first_problem(error)}", "compare it with the format of graph files") from error
+        raise invalid(f"{subject}: {first_problem(error)}", "compare it with docs/graph-files.md") from error
     for index, node in enumerate(graph.nodes):
         given = [name for name in EXECUTORS if getattr(node.executor, name) is not None]
         where = f"{subject}: nodes[{index}].executor"
@@ -152,8 +152,6 @@ def parse_graph(document: JsonValue, subject: str) -> Graph:
                 f"{where}.compute: node {node.key} names compute code, but a graph file has no code",
                 "use an operation or a command, or write the workflow in Python",
             )
-        if given == ["gate"] and node.input is not None:
-            raise invalid(f"{subject}: nodes[{index}].input: node {node.key} is a gate", "a gate takes no input")
     return graph
 
 
@@ -183,7 +181,7 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
     if executor.operation is not None:
         build.call(executor.operation, key=node.key, input=given, after=node.after, label=node.label)
     elif executor.gate is not None:
-        build.gate(executor.gate, key=node.key, after=node.after, label=node.label)
+        build.gate(executor.gate, key=node.key, input=given, after=node.after, label=node.label)
     elif executor.command is not None:
         words = executor.command
         fill: Any = partial(substitute_inputs, inputs=values)

@@ -107,7 +107,7 @@ class Home:
             run_id: The run.
             node: The node's key.
             attempt: From 1.
-            stream: stdout or stderr, with `.2` and so on for the further processes of the attempt.
+            stream: stdout or stderr, with `.2` and so on for the further processes of the attempt; or error.
 
         Raises:
             HostlerError: invalid-data, for a name that could lead elsewhere; unsafe-state.
@@ -116,6 +116,31 @@ class Home:
         if attempt < 0 or not _STREAM.fullmatch(stream):
             raise _odd("stream", f"{attempt}.{stream}")
         return _private(self.logs, _run_name(run_id), _node_name(node)) / f"{attempt}.{stream}"
+
+    def logs_of(self, run_id: str, node: str, attempt: int) -> dict[str, Path]:
+        """Return what there is of an attempt's output, by stream; looking makes nothing.
+
+        Args:
+            run_id: The run.
+            node: The node's key.
+            attempt: From 1.
+
+        Raises:
+            HostlerError: invalid-data, for a name that could lead elsewhere; unsafe-state.
+
+        """
+        folder = self.logs
+        for name in ("", _run_name(run_id), _node_name(node)):
+            folder = folder / name
+            if not os.path.lexists(folder):
+                return {}
+            private_folder(folder, create=False)
+        found = (path.name.partition(".") for path in folder.iterdir())
+        return {
+            stream: folder / f"{number}.{stream}"
+            for number, _, stream in found
+            if number == str(attempt) and _STREAM.fullmatch(stream)
+        }
 
 
 def _private(folder: Path, *names: str) -> Path:

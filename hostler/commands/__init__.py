@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "events": "print the event log of a run",
         "logs": "print what the processes of a node wrote",
         "exec": "run any command under machine-wide admission",
+        "machine": "show or change what the machine has, take back a ticket",
         "top": "show who holds the machine and who waits",
         "doctor": "check the installation and the machine",
     }

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from hostler.commands.arguments import add_json, add_run
+from hostler.commands.arguments import add_json, add_reason, add_run
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
 from hostler.commands.posting import ask, have_it_consumed, look_at, next_step
@@ -14,7 +14,7 @@ def add_answer(parser: argparse.ArgumentParser) -> None:
     """Add the arguments RUN and NODE, `--reason` and `--json`."""
     add_run(parser)
     parser.add_argument("node", metavar="NODE", help="key of the node")
-    parser.add_argument("--reason", default="", metavar="T", help="why; it is kept in the log")
+    add_reason(parser)
     add_json(parser)
 
 

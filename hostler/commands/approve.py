@@ -1,10 +1,11 @@
 """`hostler approve`: answer what waits for a person."""
 
 import argparse
+import shlex
 import sys
 from typing import TYPE_CHECKING, Final
 
-from hostler.commands.arguments import add_json, add_run, command_parser
+from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.endings import RESTS
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
@@ -12,6 +13,7 @@ from hostler.commands.posting import Subject, ask, have_it_consumed, look_at, ne
 from hostler.views.approval import node_plan_json, node_plan_text
 from hostler.views.terminal import harmless
 from hostler.views.waiting import Waiting, waiting_on
+from hostres.errors import Code, HostlerError
 from store.contracts import NodeRecord, RequestKind
 from store.home import Home
 from store.lifecycle import Status
@@ -42,7 +44,7 @@ def add(subparsers: "Subparsers") -> None:
     )
     parser.add_argument("--plan", metavar="HASH", help="approve exactly this node plan, without asking")
     parser.add_argument("--deny", action="store_true", help="say no; the node fails")
-    parser.add_argument("--reason", default="", metavar="T", help="why; it is kept in the log")
+    add_reason(parser)
     add_json(parser)
 
 
@@ -51,6 +53,10 @@ def run(args: argparse.Namespace) -> int:
     with reading() as (home, reader):
         subject = look_at(reader, args.run)
         desk = _Desk(home, reader, subject, deny=args.deny, reason=args.reason, json=args.json)
+        if args.node is None and args.plan is not None:
+            raise HostlerError(
+                Code.INVALID_DATA, "--plan names the plan of one node, and no node is named", "give NODE"
+            )
         if args.node is None:
             return desk.all_that_waits()
         node = node_of(reader, subject.run_id, args.node)
@@ -78,10 +84,7 @@ class _Desk:
             for waiting in waiting_on(subject.run_id, subject.plan, subject.nodes.values())
             if waiting.reason is Status.APPROVAL_REQUIRED
         ]
-        if self._json:
-            print_json({"run_id": subject.run_id, "waiting_on": [self._json_of(waiting) for waiting in waits]})
-            return RESTS if waits else 0
-        if not waits:
+        if not waits and not self._json:
             print_line(f"nothing of {subject.run_id} waits for approval")
             return 0
         return self._question([subject.nodes[waiting.node] for waiting in waits], waits)
@@ -118,26 +121,37 @@ class _Desk:
         return 0
 
     def _question(self, nodes: list[NodeRecord], waits: list[Waiting]) -> int:
+        if self._json:
+            print_json({"run_id": self._subject.run_id, "waiting_on": [self._json_of(waiting) for waiting in waits]})
+            return RESTS if waits else 0
         answers = []
-        asks = sys.stdin.isatty() and sys.stdout.isatty() and not self._json
+        asks = sys.stdin.isatty() and sys.stdout.isatty()
         for node, waiting in zip(nodes, waits, strict=True):
             plan_sha256 = waiting.plan_sha256
             if plan_sha256 is not None:
                 print_line(node_plan_text(self._reader.node_plan(plan_sha256), plan_sha256))
             print_line(f"  {harmless(waiting.message)}")
             if not asks:
-                print_line(f"  {waiting.command}")
+                print_line(f"nothing was decided; to {self._kind} it:\n  {self._command(waiting)}")
                 continue
             kind = _asked(self._kind)
-            if kind is not None:
+            if kind is None:
+                print_line(f"nothing was decided of {node.key}; it still waits")
+            else:
                 answers.append(self.answer(node, plan_sha256, kind))
         if not answers:
             return RESTS
         self.answered(answers)
         return 0 if len(answers) == len(nodes) else RESTS
 
+    def _command(self, waiting: Waiting) -> str:
+        """Return what to type for the answer that was meant."""
+        deny = " --deny" if self._kind is RequestKind.DENY else ""
+        reason = f" --reason {shlex.quote(self._reason)}" if self._reason else ""
+        return harmless(f"{waiting.command}{deny}{reason}")
+
     def _json_of(self, waiting: Waiting) -> dict[str, object]:
-        shape = waiting.to_json()
+        shape = waiting.to_json() | {"command": self._command(waiting)}
         if waiting.plan_sha256 is not None:
             shape |= node_plan_json(self._reader.node_plan(waiting.plan_sha256), waiting.plan_sha256)
         return shape

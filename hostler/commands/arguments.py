@@ -14,24 +14,41 @@ WORKFLOW_HELP: Final = (
 )
 
 
-def command_parser(subparsers: "Subparsers", name: str, *, description: str, example: str) -> argparse.ArgumentParser:
+def command_parser(
+    subparsers: "Subparsers", name: str, *, description: str, example: str, under: str = ""
+) -> argparse.ArgumentParser:
     """Add a command with a description and an example.
 
     Args:
         subparsers: Where to add it.
         name: The command.
         description: What it does; its `--help` says so.
-        example: A line to type, without the program's name.
+        example: A line to type, without the program's name and the command's.
+        under: The command that it is an action of.
 
     """
     return subparsers.add_parser(
         name,
         help=description,
         description=f"{description[:1].upper()}{description[1:]}.",
-        epilog=f"example: hostler {name} {example}",
+        epilog="example: " + " ".join(word for word in ("hostler", under, name, example) if word),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+MAX_REASON = 4000
+
+
+def add_reason(parser: argparse.ArgumentParser) -> None:
+    """Add `--reason`."""
+    parser.add_argument("--reason", type=_reason, default="", metavar="T", help="why; it is kept in the log")
+
+
+def _reason(text: str) -> str:
+    if len(text) > MAX_REASON:
+        raise argparse.ArgumentTypeError(f"it has {len(text)} characters, more than {MAX_REASON}")
+    return text
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "print one JSON object") -> None:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from hostler.commands.arguments import add_json, add_run, command_parser
+from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
 from hostler.commands.posting import Subject, ask, have_it_consumed, look_at
@@ -20,7 +20,7 @@ def add(subparsers: "Subparsers") -> None:
     parser = command_parser(subparsers, "cancel", description="stop a run or one node of it", example="-")
     add_run(parser)
     parser.add_argument("--node", metavar="N", help="only this node, and what depends on it")
-    parser.add_argument("--reason", default="", metavar="T", help="why; it is kept in the log")
+    add_reason(parser)
     add_json(parser)
 
 

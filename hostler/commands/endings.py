@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-import orjson
-
-from hostler.views.show import counts_text, failure_line, seconds_between
+from hostler.views.show import counts_text, failure_lines, may_be_retried, outputs_lines, owner_lines, seconds_between
 from hostler.views.terminal import duration, harmless
 from hostler.views.waiting import waiting_on
 from store.contracts import GraphPlan, NodeRecord
-from store.lifecycle import RUN_RESTING, RunStatus, Status
+from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus, Status
 from store.reader import RunView
 
 COMPLETED: Final = 0
@@ -35,6 +33,11 @@ EXITS: Final[Mapping[RunStatus, int]] = MappingProxyType(
 )
 """The exit code of a command that leaves a run in that status."""
 
+WATCHED: Final[Mapping[RunStatus, int]] = MappingProxyType(
+    {**EXITS, RunStatus.PLANNED: RESTS, RunStatus.RUNNING: RESTS}
+)
+"""Likewise of one that only looked on: what nobody works on waits for a person to start it."""
+
 
 def ending_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> str:
     """Return what to say when a command leaves a run: how it ended, what failed, what waits, what to type.
@@ -49,16 +52,18 @@ def ending_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> s
     took = ""
     if run.started_at is not None and run.finished_at is not None:
         took = f" after {duration(seconds_between(run.started_at, run.finished_at))}"
-    lines = [f"{run_id} {run.status}{took}: {counts_text(nodes)}"]
-    lines += [f"failed: {failure_line(run_id, node)}" for node in nodes if node.status in FAILED_NODES]
+    owned = run.owner is not None and run.owner.alive
+    status = "stopped" if run.status is RunStatus.RUNNING and not owned else run.status.value
+    lines = [f"{run_id} {status}{took}: {counts_text(nodes)}"]
+    lines += failure_lines(run, [node for node in nodes if node.status in FAILED_NODES], mark="failed: ")
     for waiting in waiting_on(run_id, plan, nodes):
         lines.append(f"waits: {waiting.node}: {harmless(waiting.message)}")
-        lines.append(f"  {waiting.command}")
+        lines += waiting.typed("  ")
     if run.status in RUN_RESTING:
         lines.append(f"then go on with: hostler resume {run_id}")
-    elif run.status in {RunStatus.PLANNED, RunStatus.RUNNING}:
-        lines.append(f"go on with: hostler resume {run_id}")
-    elif run.summary is not None and run.summary.outputs is not None:
-        outputs = orjson.dumps(run.summary.outputs, option=orjson.OPT_INDENT_2).decode()
-        lines.append(f"outputs: {harmless(outputs, lines=True)}")
+    elif run.status not in RUN_FINAL:
+        lines += [line.removeprefix("stopped; ") for line in owner_lines(run)]
+    elif any(may_be_retried(run, node) for node in nodes):
+        lines.append(f"then go on with: hostler resume {run_id}")
+    lines += outputs_lines(run, plan)
     return "\n".join(lines)

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -15,11 +16,12 @@ from hostler.commands.places import whole
 from hostler.host import Host, Run
 from hostler.views.board import Board
 from hostler.views.lines import PlainView
-from hostler.views.show import show_json
+from hostler.views.show import seconds_since, show_json
 from hostler.views.terminal import console, is_terminal
 from hostres.errors import Code, HostlerError
 from store.contracts import NodeRecord
 from store.home import Home
+from store.lifecycle import RunStatus
 from store.reader import Reader
 
 GRACE_S: Final = 10.0
@@ -82,11 +84,13 @@ def attend(host: Host, run: Run, home: Home, *, before: Sequence[NodeRecord], js
     """
     inbox: SimpleQueue[Any] = SimpleQueue()
     with Interrupts(inbox), Reader.open(home) as reader:
-        with view_of(run.run_id, reader, before, json=json) as view:
-            run.subscribe(inbox.put)
-            if run.left:
-                inbox.put(_Over())
-            _show(host, run, view, inbox)
+        run.subscribe(inbox.put)
+        if run.left:
+            inbox.put(_Over())
+        first = inbox.get()
+        if not isinstance(first, RunLost | _Over):  # nothing is drawn of a run that this host never had
+            with view_of(run.run_id, reader, before, json=json) as view:
+                _show(host, run, view, chain([first], iter(inbox.get, None)))
         run.wait(timeout=0)
         code = tell_ending(reader, run.run_id, json=json)
     host.close()
@@ -99,13 +103,14 @@ def attend(host: Host, run: Run, home: Home, *, before: Sequence[NodeRecord], js
     return code
 
 
-def tell_ending(reader: Reader, run_id: str, *, json: bool) -> int:
+def tell_ending(reader: Reader, run_id: str, *, json: bool, exits: Mapping[RunStatus, int] = EXITS) -> int:
     """Print where a run stands, and return the exit code that says the same.
 
     Args:
         reader: The store.
         run_id: The run.
         json: Print a JSON object.
+        exits: The exit code of each status.
 
     """
     stored, plan, nodes = whole(reader, run_id)
@@ -113,7 +118,7 @@ def tell_ending(reader: Reader, run_id: str, *, json: bool) -> int:
         print_json(show_json(stored, plan, nodes))
     else:
         print_line(ending_text(stored, plan, nodes))
-    return EXITS[stored.status]
+    return exits[stored.status]
 
 
 def view_of(run_id: str, reader: Reader, before: Sequence[NodeRecord], *, json: bool) -> View:
@@ -129,7 +134,14 @@ def view_of(run_id: str, reader: Reader, before: Sequence[NodeRecord], *, json: 
     if json:
         return SilentView()
     stored = reader.run(run_id)
-    board = Board(run_id=run_id, workflow=stored.record.workflow, started_s=time.monotonic(), status=stored.status)
+    now_s = time.monotonic()
+    board = Board(
+        run_id=run_id,
+        workflow=stored.record.workflow,
+        started_s=now_s,
+        status=stored.status,
+        ran_before_s=seconds_since(stored.started_at) if stored.started_at else 0.0,
+    )
     board.fill(reader.plan(stored.record.plan_sha256), before)
     if not is_terminal():
         return PlainView(board, print_line)
@@ -138,9 +150,9 @@ def view_of(run_id: str, reader: Reader, before: Sequence[NodeRecord], *, json: 
     return LiveView(board, console())
 
 
-def _show(host: Host, run: Run, view: View, inbox: "SimpleQueue[Any]") -> None:
-    while True:
-        match inbox.get():
+def _show(host: Host, run: Run, view: View, told: Iterable[Any]) -> None:
+    for message in told:
+        match message:
             case Interrupted(times=times):
                 if times == 1:
                     view.say(f"stopping {run.run_id}: what runs has {GRACE_S:.0f} s to end; again to hurry")

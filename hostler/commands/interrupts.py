@@ -1,6 +1,8 @@
 """Ctrl-C and SIGTERM as messages, for a main thread that waits on a queue."""
 
+import os
 import signal
+import threading
 from dataclasses import dataclass
 from queue import SimpleQueue
 from types import FrameType
@@ -22,25 +24,50 @@ class Interrupted:
 
 
 class Interrupts:
-    """While entered, each such signal puts an `Interrupted` into the queue instead of ending the process."""
+    """While entered, each such signal puts an `Interrupted` into the queue instead of ending the process.
+
+    Python runs a handler only when the main thread comes back to its own code. One that arrives just as that thread
+    begins to wait would be heard when something else ends the wait, an hour later perhaps. So the interpreter's own
+    handler writes the signal's number into a pipe, at once, and a thread of ours reads it.
+    """
 
     def __init__(self, inbox: "SimpleQueue[Any]") -> None:
         self._inbox = inbox
-        self._times = 0
         self._before: dict[int, Any] = {}
+        self._wakeup_before = -1
+        self._reading = self._writing = -1
+        self._reader: threading.Thread | None = None
 
     def __enter__(self) -> Self:
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+        self._wakeup_before = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
         for number in SIGNALS:
             # What a caller (nohup) has set to be ignored stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._heard)
+                self._before[number] = signal.signal(number, _heard)
+        self._reader = threading.Thread(target=self._read, name="interrupts", daemon=True)
+        self._reader.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Give the signals back."""
+        signal.set_wakeup_fd(self._wakeup_before)
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        os.close(self._writing)
+        if self._reader is not None:
+            self._reader.join()
+        os.close(self._reading)
 
-    def _heard(self, _number: int, _frame: FrameType | None) -> None:
-        self._times += 1
-        self._inbox.put(Interrupted(times=self._times))  # SimpleQueue.put may be called from a handler
+    def _read(self) -> None:
+        times = 0
+        while numbers := os.read(self._reading, 64):
+            for number in numbers:
+                if number in self._before:
+                    times += 1
+                    self._inbox.put(Interrupted(times=times))
+
+
+def _heard(_number: int, _frame: FrameType | None) -> None:
+    """Keep the signal from its default action; the pipe tells of it."""

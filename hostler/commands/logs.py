@@ -1,20 +1,26 @@
-"""`hostler logs`: what the processes of a node wrote."""
+"""`hostler logs`: what the processes of a node wrote, and the traceback of its own code."""
 
 import argparse
+import contextlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.following import follow
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
 from hostler.views.terminal import harmless
+from hostres.logs import read_log
+from store.home import Home
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
 
-STREAMS: Final = ("stdout", "stderr")
+PROCESS_STREAMS: Final = ("stdout", "stderr")
+ERROR: Final = "error"
+"""The stream that holds the traceback of an operation's own exception."""
 
 
 def add(subparsers: "Subparsers") -> None:
@@ -25,7 +31,11 @@ def add(subparsers: "Subparsers") -> None:
     add_run(parser)
     parser.add_argument("node", metavar="NODE", help="key of the node")
     parser.add_argument("--attempt", type=int, metavar="N", help="of that attempt (default: the last one)")
-    parser.add_argument("--stream", choices=STREAMS, help="only that stream (default: both)")
+    parser.add_argument(
+        "--stream",
+        choices=(*PROCESS_STREAMS, ERROR),
+        help="only that stream of every process, or only the traceback (default: all)",
+    )
     parser.add_argument(
         "--follow",
         action="store_true",
@@ -40,63 +50,139 @@ def run(args: argparse.Namespace) -> int:
         run_id = reader.find(args.run)
         node = node_of(reader, run_id, args.node)
         attempt = node.attempt if args.attempt is None else args.attempt
-        paths = {
-            stream: home.log_path(run_id, node.key, attempt, stream)
-            for stream in ((args.stream,) if args.stream else STREAMS)
-        }
-        if args.json and not args.follow:
-            texts = {stream: _read(path, 0).decode(errors="replace") for stream, path in paths.items()}
-            print_json({"run_id": run_id, "node": node.key, "attempt": attempt, **texts})
-            return 0
-        printer = _Printer(paths, json=args.json)
+        shelf = _Shelf(home, run_id, node.key, attempt, only=args.stream)
         if args.follow:
-            follow(reader, run_id, printer.show_new)
+            follower = _Follower(shelf, _Paper(json=args.json))
+            follow(reader, run_id, follower.show_new)
+            follower.finish()
+        elif args.json:
+            print_json({"run_id": run_id, "node": node.key, "attempt": attempt, **_shape(shelf, args.stream)})
         else:
-            printer.show_new()
-        printer.finish()
+            _print_all(shelf)
     return 0
 
 
-class _Printer:
-    """Prints what is new in each log: whole lines as they come, on a terminal made harmless."""
+class _Shelf:
+    """The logs of one attempt, in the order in which they are read."""
 
-    def __init__(self, paths: dict[str, Path], *, json: bool) -> None:
-        self._paths = paths
+    def __init__(self, home: Home, run_id: str, node: str, attempt: int, *, only: str | None) -> None:
+        self._home = home
+        self._where = run_id, node, attempt
+        self._only = only
+
+    def logs(self) -> dict[str, Path]:
+        found = self._home.logs_of(*self._where)
+        wanted = (stream for stream in found if self._only in (None, stream.partition(".")[0]))
+        return {stream: found[stream] for stream in sorted(wanted, key=_place)}
+
+
+def _place(stream: str) -> tuple[bool, int, int]:
+    name = stream.partition(".")[0]
+    return name == ERROR, _process(stream), PROCESS_STREAMS.index(name) if name in PROCESS_STREAMS else 0
+
+
+def _process(stream: str) -> int:
+    return int(stream.partition(".")[2] or 1)
+
+
+def _section(stream: str) -> str:
+    return ERROR if stream == ERROR else f"process {_process(stream)}"
+
+
+def _shape(shelf: _Shelf, only: str | None) -> dict[str, Any]:
+    texts = {stream: b"".join(_read_all(path)).decode(errors="replace") for stream, path in shelf.logs().items()}
+    numbers = sorted({_process(stream) for stream in texts if stream != ERROR})
+    names = [name for name in PROCESS_STREAMS if only in (None, name)]
+
+    def of(number: int) -> dict[str, str]:
+        return {name: texts.get(name if number == 1 else f"{name}.{number}", "") for name in names}
+
+    shape: dict[str, Any] = dict(of(1))
+    if only != ERROR:
+        shape["processes"] = [{"number": number, **of(number)} for number in numbers]
+    if only in (None, ERROR):
+        shape[ERROR] = texts.get(ERROR, "")
+    return shape
+
+
+def _print_all(shelf: _Shelf) -> None:
+    logs = shelf.logs()
+    paper = _Paper(json=False)
+    paper.expect(logs)
+    for stream, path in logs.items():
+        data = b"".join(_read_all(path))
+        if data:
+            paper.write(stream, data.removesuffix(b"\n"))
+
+
+class _Paper:
+    """What the reader sees: lines, under a heading for each process where there are several."""
+
+    def __init__(self, *, json: bool) -> None:
         self._json = json
-        self._offsets = dict.fromkeys(paths, 0)
-        self._pending = dict.fromkeys(paths, b"")
+        self._sections: list[str] = []
+        self._current = ""
 
-    def show_new(self) -> None:
-        for stream, path in self._paths.items():
-            new = _read(path, self._offsets[stream])
-            self._offsets[stream] += len(new)
-            whole, end, rest = (self._pending[stream] + new).rpartition(b"\n")
-            self._pending[stream] = rest
-            if end:
-                self._print(stream, whole)
+    def expect(self, streams: Iterable[str]) -> None:
+        """Take in which streams there are."""
+        new = [section for section in map(_section, streams) if section not in self._sections]
+        self._sections += dict.fromkeys(new)
 
-    def finish(self) -> None:
-        for stream, rest in self._pending.items():
-            if rest:
-                self._print(stream, rest)
-
-    def _print(self, stream: str, data: bytes) -> None:
+    def write(self, stream: str, data: bytes) -> None:
+        """Write whole lines; on a terminal made harmless, in a pipe the bytes as they are."""
         if self._json:
             for line in data.split(b"\n"):
                 print_json({"stream": stream, "line": line.decode(errors="replace")}, compact=True)
-        elif sys.stdout.isatty():
+            return
+        self._enter(_section(stream))
+        if sys.stdout.isatty():
             # With its line end, so that a carriage return before that counts as part of it.
             text = harmless(f"{data.decode(errors='replace')}\n", lines=True)
             print_line(text.removesuffix("\n"))
         else:
+            sys.stdout.flush()
             sys.stdout.buffer.write(data + b"\n")
             sys.stdout.buffer.flush()
 
+    def _enter(self, section: str) -> None:
+        if section != self._current and len(self._sections) > 1:
+            print_line(f"== {section}")
+        self._current = section
 
-def _read(path: Path, offset: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.read()
-    except FileNotFoundError:
-        return b""  # a node that started no process, or has not started yet
+
+class _Follower:
+    """Shows what is new in each log, whole lines as they come."""
+
+    def __init__(self, shelf: _Shelf, paper: _Paper) -> None:
+        self._shelf = shelf
+        self._paper = paper
+        self._offsets: dict[str, int] = {}
+        self._pending: dict[str, bytes] = {}
+
+    def show_new(self) -> None:
+        logs = self._shelf.logs()
+        self._paper.expect(logs)
+        for stream, path in logs.items():
+            new = _read_from(path, self._offsets.get(stream, 0))
+            self._offsets[stream] = self._offsets.get(stream, 0) + len(new)
+            whole, end, rest = (self._pending.get(stream, b"") + new).rpartition(b"\n")
+            self._pending[stream] = rest
+            if end:
+                self._paper.write(stream, whole)
+
+    def finish(self) -> None:
+        for stream, rest in self._pending.items():
+            if rest:
+                self._paper.write(stream, rest)
+
+
+def _read_all(path: Path) -> Iterable[bytes]:
+    with contextlib.suppress(FileNotFoundError):  # it went while we looked
+        yield from read_log(path)
+
+
+def _read_from(path: Path, offset: int) -> bytes:
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        file.seek(offset)
+        return file.read()
+    return b""

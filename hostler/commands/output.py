@@ -1,15 +1,23 @@
 """Writing results to standard output."""
 
+import contextlib
+import os
+import shutil
 import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import IO, Any, Final
 
 import orjson
+
+PIPE_WIDTH: Final = 120
+
+_kept: list[IO[str]] = []
+"""Where JSON goes while `json_alone` is entered."""
 
 
 def print_line(text: str) -> None:
     """Write one line, or several, at once, so that a reader at the other end of a pipe has it now."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    _write(sys.stdout, text)
 
 
 def print_json(value: Any, *, compact: bool = False) -> None:
@@ -20,4 +28,56 @@ def print_json(value: Any, *, compact: bool = False) -> None:
         compact: In one line, for streams of them.
 
     """
-    print_line(orjson.dumps(value, option=0 if compact else orjson.OPT_INDENT_2).decode())
+    text = orjson.dumps(value, option=0 if compact else orjson.OPT_INDENT_2).decode()
+    _write(_kept[-1] if _kept else sys.stdout, text)
+
+
+def width() -> int:
+    """Return how many columns standard output has; a pipe has some, too."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+
+
+@contextlib.contextmanager
+def json_alone(*, wanted: bool) -> Iterator[None]:
+    """While entered, keep standard output for `print_json`: whatever else is written to it goes to standard error.
+
+    Code of a workflow runs in this process and may print, also by way of the descriptor.
+
+    Args:
+        wanted: Whether to; otherwise nothing changes.
+
+    """
+    if not wanted:
+        yield
+        return
+    with contextlib.ExitStack() as undone:
+        _kept.append(_set_aside(sys.stdout, undone))
+        undone.callback(_kept.pop)
+        undone.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield
+
+
+def _set_aside(stdout: IO[str], undone: contextlib.ExitStack) -> IO[str]:
+    """Return a stream to where *stdout* leads, and lead its descriptor to standard error."""
+    try:
+        descriptor, errors = stdout.fileno(), sys.stderr.fileno()
+    except OSError:  # a stream of a program's own, as in tests: it has no descriptor that others could write to
+        return stdout
+    stdout.flush()
+    copy = os.dup(descriptor)
+    os.dup2(errors, descriptor)
+    kept = os.fdopen(copy, "w", encoding="utf-8")
+
+    def put_back() -> None:
+        stdout.flush()  # what code of a workflow wrote to it by a name of its own
+        os.dup2(copy, descriptor)
+        with contextlib.suppress(BrokenPipeError):
+            kept.close()
+
+    undone.callback(put_back)
+    return kept
+
+
+def _write(stream: IO[str], text: str) -> None:
+    stream.write(f"{text}\n")
+    stream.flush()

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, add_workflow, command_parser
 from hostler.commands.compiling import compiled
-from hostler.commands.output import print_json, print_line
+from hostler.commands.excess import warn_of_excess
+from hostler.commands.output import json_alone, print_json, print_line, width
 from hostler.config import Config
 from hostler.views.plan import plan_json, plan_mermaid, plan_text
 
@@ -30,11 +31,15 @@ def add(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the plan."""
-    result = compiled(args, Config.load())
-    if args.json or args.format == "json":
+    config = Config.load()
+    as_json = args.json or args.format == "json"
+    with json_alone(wanted=as_json or args.format == "mermaid"):
+        result = compiled(args, config)
+    warn_of_excess(result.plan, config)
+    if as_json:
         print_json(plan_json(result.plan, result.plan_sha256))
     elif args.format == "mermaid":
         print_line(plan_mermaid(result.plan))
     else:
-        print_line(plan_text(result.plan, result.plan_sha256))
+        print_line(plan_text(result.plan, result.plan_sha256, width=width()))
     return 0

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hostler.commands.arguments import add_jobs, add_json, add_run, command_parser
 from hostler.commands.foreground import attend, tell_ending
-from hostler.commands.output import print_line
+from hostler.commands.output import json_alone, print_line
 from hostler.commands.places import reading
 from hostler.config import Config
 from hostler.host import Host
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         if reader.run(run_id).status in RUN_FINAL:
             return tell_ending(reader, run_id, json=args.json)
         before = reader.nodes(run_id)
-    with Host(config=Config.load(), jobs=args.jobs, release_at_rest=True) as host:
+    with json_alone(wanted=args.json), Host(config=Config.load(), jobs=args.jobs, release_at_rest=True) as host:
         resumed = host.resume(run_id)
         if not args.json:
             print_line(run_id)

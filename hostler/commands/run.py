@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from hostler.commands.arguments import add_jobs, add_json, add_workflow, command_parser
 from hostler.commands.compiling import compiled
 from hostler.commands.detaching import detach
+from hostler.commands.excess import warn_of_excess
 from hostler.commands.foreground import attend
-from hostler.commands.output import print_json, print_line
+from hostler.commands.output import json_alone, print_json, print_line
 from hostler.config import Config
 from hostler.host import Host
 from store.home import Home
@@ -34,8 +35,14 @@ def add(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the workflow; the run's id is the first line."""
+    with json_alone(wanted=args.json):
+        return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     config = Config.load()
     result = compiled(args, config)
+    warn_of_excess(result.plan, config)
     with Host(config=config, jobs=args.jobs, release_at_rest=True) as host:
         home = Home.open(config.home, create=True)
         if args.detach:

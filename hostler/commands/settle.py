@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hostler.commands.answering import add_answer, answer
 from hostler.commands.arguments import command_parser
+from hostler.reading import read_bounded
 from hostres.errors import Code, HostlerError
 from store.contracts import RequestKind
 from store.values import parse_json
@@ -62,10 +63,4 @@ def _outcome(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _value(path: str) -> Any:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise HostlerError(
-            Code.INVALID_DATA, f"cannot read {path!r}: {error.strerror}", "name a file with JSON in it"
-        ) from None
-    return parse_json(data)
+    return parse_json(read_bounded(Path(path)))

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from hostler.commands.arguments import add_json, add_workflow, command_parser
 from hostler.commands.compiling import compiled
-from hostler.commands.output import print_json, print_line
+from hostler.commands.excess import warn_of_excess
+from hostler.commands.output import json_alone, print_json, print_line
 from hostler.config import Config
 from hostler.host import Host
 
@@ -28,7 +29,9 @@ def add(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Create the run; print its id and how to start it."""
     config = Config.load()
-    result = compiled(args, config)
+    with json_alone(wanted=args.json):
+        result = compiled(args, config)
+    warn_of_excess(result.plan, config)
     with Host(config=config) as host:
         run_id = host.create(result)
     command = f"hostler resume {run_id}"

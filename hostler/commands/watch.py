@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from actors.messages import NodeChanged, RunChanged
 from hostler.commands.arguments import add_json, add_run, command_parser
-from hostler.commands.following import follow
+from hostler.commands.endings import WATCHED
+from hostler.commands.following import follow, stands_still
 from hostler.commands.foreground import tell_ending, view_of
 from hostler.commands.places import reading
+from store.reader import Reader
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -24,16 +26,24 @@ def add(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the run until it ends, rests or has no host; Ctrl-C ends only the watching."""
+    """Show the run until it ends, rests or has no host; Ctrl-C ends only the watching.
+
+    A run that no host works on rests until a person resumes it, so that the exit code is 3.
+    """
     with reading() as (_, reader):
         run_id = reader.find(args.run)
-        with view_of(run_id, reader, reader.nodes(run_id), json=args.json) as view:
+        if not stands_still(reader, run_id):
+            _look_on(reader, run_id, json=args.json)
+        return tell_ending(reader, run_id, json=args.json, exits=WATCHED)
 
-            def show_new() -> None:
-                now_s = time.monotonic()
-                for record in reader.nodes(run_id):
-                    view.apply(NodeChanged(run_id=run_id, record=record), now_s)
-                view.apply(RunChanged(run_id=run_id, status=reader.run(run_id).status), now_s)
 
-            follow(reader, run_id, show_new)
-        return tell_ending(reader, run_id, json=args.json)
+def _look_on(reader: Reader, run_id: str, *, json: bool) -> None:
+    with view_of(run_id, reader, reader.nodes(run_id), json=json) as view:
+
+        def show_new() -> None:
+            now_s = time.monotonic()
+            for record in reader.nodes(run_id):
+                view.apply(NodeChanged(run_id=run_id, record=record), now_s)
+            view.apply(RunChanged(run_id=run_id, status=reader.run(run_id).status), now_s)
+
+        follow(reader, run_id, show_new)

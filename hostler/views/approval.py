@@ -30,7 +30,7 @@ def node_plan_text(plan: NodePlan, plan_sha256: str) -> str:
     """
     policy = plan.policy
     gate = isinstance(plan.executor, GateExecutor)
-    given = orjson.dumps(plan.input, option=orjson.OPT_INDENT_2).decode()
+    given = [] if plan.input is None else orjson.dumps(plan.input, option=orjson.OPT_INDENT_2).decode().split("\n")
     lines = [
         f"node {plan.node} of {plan.run_id}",
         f"  plan    {plan_sha256}",
@@ -38,10 +38,6 @@ def node_plan_text(plan: NodePlan, plan_sha256: str) -> str:
         *([] if gate else [f"  effect  {policy.effect}, {policy.resume}"]),
         *([] if gate else [f"  claims  {claims_text(policy.claims)}, at most {duration(policy.max_seconds)}"]),
         *(f"  writes  {harmless(key.removeprefix('file:'))}" for key in plan.keys),
-        *(f"  {'input' if first else '     '}   {harmless(line)}" for first, line in _first(given.split("\n"))),
+        *(f"  {'     ' if index else 'input'}   {harmless(line)}" for index, line in enumerate(given)),
     ]
     return "\n".join(lines)
-
-
-def _first(lines: list[str]) -> list[tuple[bool, str]]:
-    return [(index == 0, line) for index, line in enumerate(lines)]

@@ -35,8 +35,7 @@ class Line:
     """One node as a view shows it.
 
     Attributes:
-        name: Its label, else its key.
-        runs: What it runs.
+        runs: Its label, else what it runs.
         since_s: When it took its status, monotonic seconds; None for a status from before this view.
         took_s: How long its last status but one had lasted, seconds: of a finished node, how long it ran.
         fraction: Progress from 0 to 1, None if it does not tell.
@@ -46,7 +45,6 @@ class Line:
     """
 
     key: str
-    name: str
     runs: str
     record: NodeRecord
     order: int
@@ -77,6 +75,7 @@ class Board:
         workflow: Its workflow.
         started_s: When this view began, monotonic seconds.
         status: Of the run.
+        ran_before_s: How long before this view the run began, seconds.
 
     """
 
@@ -84,6 +83,7 @@ class Board:
     workflow: str
     started_s: float
     status: RunStatus
+    ran_before_s: float = 0.0
     lines: dict[str, Line] = field(default_factory=dict)
 
     def fill(self, plan: GraphPlan, nodes: Iterable[NodeRecord]) -> None:
@@ -98,8 +98,7 @@ class Board:
         for order, planned in enumerate(plan.nodes):
             self.lines[planned.key] = Line(
                 key=planned.key,
-                name=planned.label or planned.key,
-                runs=executor_name(planned.executor),
+                runs=planned.label or executor_name(planned.executor),
                 record=records.get(planned.key) or _first(planned),
                 order=order,
             )

@@ -1,24 +1,27 @@
 """The live view of a run on a terminal: a table that rewrites itself."""
 
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, Group
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from actors.messages import Report
 from hostler.views.board import Board, Line
+from hostler.views.columns import LEFT, PERCENT, SPEED, TIME, Columns, fit, shortened
 from hostler.views.terminal import duration, harmless
-from store.lifecycle import Status
+from store.lifecycle import RUN_FINAL, RUN_RESTING, Status
 
 REFRESH_PER_SECOND: Final = 8
 HEAD_ROWS: Final = 3  # the title above the table, the totals and what is left out below it
-BAR_WIDTH: Final = 24
+
+FEWEST: Final = 4
+"""A text of fewer columns tells nothing."""
 
 _MARKS: Final = {
     Status.COMPLETED: ("✔", "green"),
@@ -46,6 +49,7 @@ class LiveView:
         self._board = board
         self._console = console
         self._spinner = Spinner("dots", style="cyan")
+        self._short: dict[int, Mapping[str, str]] = {}
         self._live = Live(
             console=console,
             get_renderable=lambda: self.render(time.monotonic()),
@@ -85,44 +89,105 @@ class LiveView:
             now_s: Monotonic seconds.
 
         """
-        board = self._board
-        room = max(self._console.height - HEAD_ROWS - 1, 1)
+        board, width = self._board, self._console.width
+        asks = Text(_asks(board), style="magenta", overflow="fold")
+        asks_rows = len(asks.wrap(self._console, width)) if asks else 0
+        room = max(self._console.height - HEAD_ROWS - 1 - asks_rows, 1)
         shown = board.most_telling(room)
-        table = Table.grid(padding=(0, 1), expand=False)
-        for justify in ("left", "left", "left", "right", "left"):
-            table.add_column(justify=justify, no_wrap=True, overflow="ellipsis")
-        for line in shown:
-            table.add_row(*self._cells(line, now_s))
-        title = Text.assemble(
-            (board.run_id, "bold"), f"  {board.workflow}  {board.status}  {duration(now_s - board.started_s)}"
+        columns = fit(
+            width,
+            key=max((len(line.key) for line in shown), default=1),
+            status=max((len(_said(line)) for line in shown), default=0),
+            runs=max((cell_len(harmless(line.runs)) for line in shown), default=0),
         )
-        totals = " · ".join(f"{number} {name}" for name, number in sorted(board.totals().items()) if number)
+        keys = self._shortened(columns.key)
+        rows = [self._row(line, keys[line.key], columns, now_s) for line in shown]
         left_out = len(board.lines) - len(shown)
+        totals = " · ".join(f"{number} {name}" for name, number in sorted(board.totals().items()) if number)
         foot = f"{totals}{f' ({left_out} not shown)' if left_out else ''}"
-        return Group(title, table, Text(foot, style="dim"))
-
-    def _cells(self, line: Line, now_s: float) -> tuple[RenderableType, ...]:
-        mark, style = _MARKS.get(line.status, ("·", ""))
-        first = self._spinner if line.moving else Text(mark, style=style)
-        return (
-            first,
-            Text(harmless(line.name)),
-            Text(_SAID.get(line.status, line.status.value), style=style),
-            Text(_time_text(line, now_s)),
-            self._detail(line),
+        return Group(
+            _title(board, now_s),
+            *rows,
+            *([asks] if asks else []),
+            Text(foot, style="dim", no_wrap=True, overflow="ellipsis"),
         )
 
-    @staticmethod
-    def _detail(line: Line) -> RenderableType:
-        if line.moving and line.fraction is not None:
-            bar = Table.grid(padding=(0, 1))
-            bar.add_row(ProgressBar(total=1.0, completed=line.fraction, width=BAR_WIDTH), _progress_text(line))
-            return bar
-        if line.moving:
-            return Text(harmless(line.text or line.runs), style="dim")
-        if line.record.failure is not None and line.status is not Status.COMPLETED:
-            return Text(harmless(f"{line.record.failure.code}: {line.record.failure.message}"), style="red")
-        return Text(line.runs, style="dim")
+    def _shortened(self, width: int) -> Mapping[str, str]:
+        if width not in self._short:
+            self._short = {width: shortened(self._board.lines, width)}
+        return self._short[width]
+
+    def _row(self, line: Line, key: str, columns: Columns, now_s: float) -> Text:
+        mark, style = _MARKS.get(line.status, ("·", ""))
+        spinning = self._spinner.render(now_s)
+        row = Text(no_wrap=True, overflow="crop")
+        row.append_text(spinning if line.moving and isinstance(spinning, Text) else Text(mark, style=style))
+        row.append(f" {key.ljust(columns.key)}")
+        if columns.status:
+            row.append(f" {_said(line).ljust(columns.status)}", style=style)
+        if columns.time:
+            row.append(f" {_time_text(line, now_s).rjust(TIME)}")
+        rest = _rest(line, columns)
+        if rest:
+            rest.truncate(columns.rest, overflow="ellipsis")
+            row.append(" ")
+            row.append_text(rest)
+        return row
+
+
+def _title(board: Board, now_s: float) -> Text:
+    parts = [f"  {board.status}"]
+    if board.status not in RUN_FINAL | RUN_RESTING:  # how long it took is told at the end
+        parts.append(f"  {duration(now_s - board.started_s + board.ran_before_s)}")
+    title = Text.assemble((board.run_id, "bold"), *parts, f"  {board.workflow}")
+    title.no_wrap, title.overflow = True, "ellipsis"
+    return title
+
+
+def _asks(board: Board) -> str:
+    waiting = [line.key for line in board.lines.values() if line.status is Status.APPROVAL_REQUIRED]
+    if not waiting:
+        return ""
+    if len(waiting) == 1:
+        return f"{waiting[0]} waits for you: hostler approve {board.run_id} {waiting[0]}"
+    return f"{len(waiting)} nodes wait for you: hostler approve {board.run_id}"
+
+
+def _said(line: Line) -> str:
+    return _SAID.get(line.status, line.status.value)
+
+
+def _rest(line: Line, columns: Columns) -> Text:
+    """Return what is told of a node after its time: progress, else why it failed, else what it runs."""
+    if line.moving and line.fraction is not None:
+        return _progress(line, line.fraction, columns)
+    parts: list[tuple[str, str]] = []
+    if not columns.status:
+        parts.append((_said(line), _MARKS.get(line.status, ("", "cyan"))[1]))
+    if line.record.failure is not None and line.status is not Status.COMPLETED:
+        parts.append((harmless(f"{line.record.failure.code}: {line.record.failure.message}"), "red"))
+    elif line.moving and line.text:
+        parts.append((harmless(line.text), "dim"))
+    elif columns.runs:
+        parts.append((harmless(line.runs), "dim"))
+    return Text("  ").join(Text(text, style=style) for text, style in parts)
+
+
+def _progress(line: Line, fraction: float, columns: Columns) -> Text:
+    parts: list[Text] = []
+    if columns.bar:
+        done = int(fraction * columns.bar)
+        parts.append(Text.assemble(("━" * done, "cyan"), ("─" * (columns.bar - done), "dim")))
+    if columns.percent:
+        parts.append(Text(f"{int(fraction * 100)} %".rjust(PERCENT)))
+    if columns.speed:
+        parts.append(Text((f"{line.speed:.1f}×" if line.speed is not None else "").rjust(SPEED)))
+    if columns.left:
+        parts.append(Text((f"{duration(line.left_s)} left" if line.left_s is not None else "").rjust(LEFT)))
+    told = Text(" ").join(parts)
+    if line.text and columns.rest - len(told) > FEWEST:
+        told.append(f" {harmless(line.text)}", style="dim")
+    return told
 
 
 def _time_text(line: Line, now_s: float) -> str:
@@ -131,14 +196,3 @@ def _time_text(line: Line, now_s: float) -> str:
     if line.status is Status.COMPLETED and line.took_s is not None:
         return duration(line.took_s)
     return ""
-
-
-def _progress_text(line: Line) -> str:
-    parts = [f"{(line.fraction or 0.0) * 100:3.0f} %"]
-    if line.speed is not None:
-        parts.append(f"{line.speed:.1f}×")
-    if line.left_s is not None:
-        parts.append(f"{duration(line.left_s)} left")
-    if line.text:
-        parts.append(line.text)
-    return harmless("  ".join(parts))

@@ -1,11 +1,16 @@
 """A compiled workflow that has not run: JSON, text and a mermaid diagram."""
 
+import shlex
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
+
+import orjson
+from pydantic import JsonValue
 
 from hostler.views.naming import claims_text, executor_name
-from hostler.views.terminal import harmless, table
-from store.contracts import Effect, GateExecutor, GraphPlan, PlannedNode
+from hostler.views.terminal import cut, harmless, table
+from store.contracts import CommandExecutor, Effect, GateExecutor, GraphPlan, PlannedNode
 
 ASKED_EFFECTS = frozenset({Effect.PAID_CLOUD, Effect.LIVE_CONTROL})
 
@@ -23,6 +28,14 @@ def summed_claims(plan: GraphPlan) -> dict[str, int]:
     return dict(sorted(total.items()))
 
 
+def largest_claims(plan: GraphPlan) -> dict[str, int]:
+    """Return the most that any one node claims, in units of each resource."""
+    largest: Counter[str] = Counter()
+    for node in plan.nodes:
+        largest |= Counter(node.policy.claims)
+    return dict(sorted(largest.items()))
+
+
 def plan_json(plan: GraphPlan, plan_sha256: str) -> dict[str, Any]:
     """Return a plan as `plan --json` prints it.
 
@@ -38,6 +51,7 @@ def plan_json(plan: GraphPlan, plan_sha256: str) -> dict[str, Any]:
         "inputs": plan.inputs,
         "nodes": [_node_json(node) for node in plan.nodes],
         "claims": summed_claims(plan),
+        "largest_claims": largest_claims(plan),
         "approvals": [node.key for node in plan.nodes if will_ask(node)],
         "outputs": plan.outputs,
     }
@@ -55,12 +69,13 @@ def _node_json(node: PlannedNode) -> dict[str, Any]:
     }
 
 
-def plan_text(plan: GraphPlan, plan_sha256: str) -> str:
+def plan_text(plan: GraphPlan, plan_sha256: str, *, width: int) -> str:
     """Return a plan for people.
 
     Args:
         plan: The graph plan.
         plan_sha256: Its digest.
+        width: What each node is given is cut to so many columns.
 
     """
     rows = [
@@ -80,11 +95,57 @@ def plan_text(plan: GraphPlan, plan_sha256: str) -> str:
             f"{plan.workflow}@{plan.version}: {len(plan.nodes)} nodes",
             f"plan {plan_sha256}",
             f"claims in all: {claims_text(summed_claims(plan))}",
+            f"claims of one node at most: {claims_text(largest_claims(plan))}",
             f"asks for approval: {harmless(', '.join(asks)) or 'nothing'}",
             "",
             table(("NODE", "RUNS", "EFFECT", "RESUME", "CLAIMS", "AFTER"), rows),
+            "",
+            *(cut(harmless(line), width) for node in plan.nodes for line in _given(node)),
         ]
     )
+
+
+def _given(node: PlannedNode) -> Iterator[str]:
+    """Yield what a node is given: its words, its input, the files it publishes; references as `<node.field>`."""
+    lines: list[tuple[str, str]] = []
+    given = _readable(node.input)
+    if isinstance(node.executor, CommandExecutor) and isinstance(given, dict):
+        words = cast("dict[str, Any]", node.input)["argv"]
+        lines.append(("argv", " ".join(_word(word) for word in words)))
+        lines += [(name, _text(given[name])) for name in ("env", "stdin") if given.get(name)]
+        lines += [("input", _text(given["value"]))] if given.get("value") is not None else []
+    elif given is not None:
+        lines.append(("input", _text(given)))
+    for dotted in node.policy.publishes:
+        target: JsonValue = given
+        for name in dotted.split("."):
+            target = target.get(name) if isinstance(target, dict) else None
+        if target is not None:
+            lines.append(("writes", target if isinstance(target, str) else _text(target)))
+    if lines:
+        yield node.key
+    for name, text in lines:
+        yield f"  {name:6} {text}"
+
+
+def _readable(value: JsonValue) -> JsonValue:
+    match value:
+        case {"$ref": {"node": node, "path": [*path]}}:
+            return f"<{'.'.join(str(step) for step in (node, *path))}>"
+        case dict():
+            return {name: _readable(each) for name, each in value.items()}
+        case list():
+            return [_readable(each) for each in value]
+        case _:
+            return value
+
+
+def _word(word: JsonValue) -> str:
+    return str(_readable(word)) if isinstance(word, dict) else shlex.quote(str(word))
+
+
+def _text(value: JsonValue) -> str:
+    return orjson.dumps(value).decode()
 
 
 def plan_mermaid(plan: GraphPlan) -> str:

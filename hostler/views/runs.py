@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hostler.views.show import owner_note
 from hostler.views.terminal import table
-from store.lifecycle import RUN_FINAL, RUN_RESTING
-from store.reader import RunRow
+from store.reader import Owner, RunRow
 
 
 def run_row_json(row: RunRow) -> dict[str, Any]:
@@ -32,8 +32,4 @@ def runs_text(rows: Sequence[RunRow]) -> str:
 
 
 def _note(row: RunRow) -> str:
-    if row.host is not None and row.alive:
-        return f"host {row.host} works on it"
-    if row.status in RUN_FINAL or row.status in RUN_RESTING:
-        return ""
-    return "no host works on it"
+    return owner_note(row.run_id, row.status, None if row.host is None else Owner(host=row.host, alive=row.alive))

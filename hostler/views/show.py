@@ -1,16 +1,19 @@
 """One run: the JSON of `show --json`, and the same for people."""
 
 from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+from pydantic import JsonValue
+
 from hostler.views.naming import executor_name
-from hostler.views.terminal import duration, harmless, table
+from hostler.views.terminal import duration, harmless, shown_path, table
 from hostler.views.waiting import waiting_on
 from store.contracts import GraphPlan, NodeRecord, PlannedNode
-from store.lifecycle import RUN_FINAL, RUN_RESTING, counts
-from store.reader import RunView
+from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
+from store.reader import Owner, RunView
 
 
 def show_json(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> dict[str, Any]:
@@ -68,21 +71,24 @@ def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> str
     lines = [
         f"{record.run_id}  {record.workflow}@{record.workflow_version}  {run.status}",
         f"plan {record.plan_sha256}",
-        f"created {record.created_at} by {harmless(record.principal)} in {harmless(record.folder)}",
+        f"created {record.created_at} by {harmless(record.principal)} in {harmless(shown_path(record.folder))}",
         *_times(run),
         *owner_lines(run),
         "",
         counts_text(nodes),
         table(("NODE", "STATUS", "TRIES", "TOOK", "RUNS"), [_row(planned[node.key], node) for node in nodes]),
     ]
-    failed = [node for node in nodes if node.failure is not None]
-    if failed:
-        lines += ["", *(failure_line(record.run_id, node) for node in failed)]
+    failures = failure_lines(run, [node for node in nodes if node.failure is not None])
+    if failures:
+        lines += ["", *failures]
     waiting = waiting_on(record.run_id, plan, nodes)
     if waiting:
         lines += ["", "waits for a person:"]
         for entry in waiting:
-            lines += [f"  {entry.node}: {harmless(entry.message)}", f"    {entry.command}"]
+            lines += [f"  {entry.node}: {harmless(entry.message)}", *entry.typed("    ")]
+    outputs = outputs_lines(run, plan)
+    if outputs:
+        lines += ["", *outputs]
     return "\n".join(lines)
 
 
@@ -108,16 +114,86 @@ def failure_line(run_id: str, node: NodeRecord) -> str:
     return harmless(f"{node.key}: {failure.code}: {failure.message}{todo}")
 
 
+def failure_lines(run: RunView, nodes: Iterable[NodeRecord], *, mark: str = "") -> list[str]:
+    """Return what failed and, for a node that may be tried again, what to type for it.
+
+    Args:
+        run: The run.
+        nodes: Those of its nodes that failed.
+        mark: In front of each failure.
+
+    """
+    run_id = run.record.run_id
+    lines: list[str] = []
+    for node in nodes:
+        lines.append(f"{mark}{failure_line(run_id, node)}")
+        if may_be_retried(run, node):
+            lines.append(f"  hostler retry {run_id} {node.key}")
+    return lines
+
+
+def may_be_retried(run: RunView, node: NodeRecord) -> bool:
+    """Say whether a person can have a node tried again that makes the run go on."""
+    return node.status is Status.FAILED and run.status is not RunStatus.CANCELLED
+
+
+def outputs_lines(run: RunView, plan: GraphPlan) -> list[str]:
+    """Return what a run that has ended gave back, or why it could not."""
+    if run.status not in RUN_FINAL or run.summary is None or run.summary.outputs is None:
+        return []
+    match run.summary.outputs:
+        # What the host puts in their place where a reference leads nowhere; a plan of that very shape means it.
+        case {"error": str(why), **more} if not more and not (
+            isinstance(plan.outputs, dict) and "error" in plan.outputs
+        ):
+            return [f"no outputs: {harmless(why)}"]
+    outputs = orjson.dumps(_with_shown_paths(run.summary.outputs), option=orjson.OPT_INDENT_2).decode()
+    return f"outputs: {harmless(outputs, lines=True)}".split("\n")
+
+
+def _with_shown_paths(value: JsonValue) -> JsonValue:
+    match value:
+        case str():
+            return shown_path(value)
+        case list():
+            return [_with_shown_paths(each) for each in value]
+        case dict():
+            return {name: _with_shown_paths(each) for name, each in value.items()}
+        case _:
+            return value
+
+
 def owner_lines(run: RunView) -> list[str]:
     """Return who works on a run, and what to type if nobody does though there is work left."""
-    resume = f"go on with: hostler resume {run.record.run_id}"
-    if run.owner is not None and run.owner.alive:
-        return [f"host {run.owner.host} works on it"]
-    if run.owner is not None:
-        return [f"no host works on it: {run.owner.host} is gone; {resume}"]
-    if run.status in RUN_FINAL or run.status in RUN_RESTING:
-        return []
-    return [f"no host works on it; {resume}"]
+    return [note] if (note := owner_note(run.record.run_id, run.status, run.owner)) else []
+
+
+def owner_note(run_id: str, status: RunStatus, owner: Owner | None) -> str:
+    """Return who works on a run, or what to type if nobody does though there is work left; else nothing.
+
+    Args:
+        run_id: The run.
+        status: Its status.
+        owner: Who claims it.
+
+    """
+    go_on = f"go on with: hostler resume {run_id}"
+    if owner is not None and owner.alive:
+        return f"host {owner.host} works on it"
+    if owner is not None:
+        return f"no host works on it: {owner.host} is gone; {go_on}"
+    match status:
+        case RunStatus.PLANNED:
+            return f"no host works on it; start it with: hostler resume {run_id}"
+        case RunStatus.RUNNING:
+            return f"stopped; {go_on}"
+        case _:
+            return ""
+
+
+def seconds_since(start: str) -> float:
+    """Return the seconds from an RFC 3339 time until now, never negative."""
+    return max((datetime.now(UTC) - datetime.fromisoformat(start)).total_seconds(), 0.0)
 
 
 def seconds_between(start: str, end: str) -> float:

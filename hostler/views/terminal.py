@@ -43,6 +43,11 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
+def shown_path(text: str) -> str:
+    """Return an absolute path without its detours, for reading only; any other text as it is."""
+    return os.path.normpath(text) if text.startswith("/") and "\n" not in text else text
+
+
 def duration(seconds: float) -> str:
     """Return a length of time for people: `0.4 s`, `12 s`, `3 m 05 s`, `2 h 03 m`."""
     if seconds < 10:

@@ -18,6 +18,7 @@ class Waiting:
         message: What it waits for, one line.
         plan_sha256: Its exact plan, where it has one.
         command: What to type.
+        otherwise: What else could be typed instead.
 
     """
 
@@ -26,13 +27,21 @@ class Waiting:
     message: str
     plan_sha256: str | None
     command: str
+    otherwise: tuple[str, ...] = ()
+
+    def typed(self, indent: str) -> list[str]:
+        """Return the commands as lines that begin with *indent*."""
+        return [f"{indent}{self.command}", *(f"{indent}or: {command}" for command in self.otherwise)]
 
     def to_json(self) -> dict[str, Any]:
         """Return it in the shape of `show --json`."""
         shape: dict[str, Any] = {"node": self.node, "reason": self.reason.value, "message": self.message}
         if self.plan_sha256 is not None:
             shape["plan_sha256"] = self.plan_sha256
-        return {**shape, "command": self.command}
+        shape["command"] = self.command
+        if self.otherwise:
+            shape["otherwise"] = list(self.otherwise)
+        return shape
 
 
 def waiting_on(run_id: str, plan: GraphPlan, nodes: Iterable[NodeRecord]) -> list[Waiting]:
@@ -42,6 +51,7 @@ def waiting_on(run_id: str, plan: GraphPlan, nodes: Iterable[NodeRecord]) -> lis
 
 
 def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
+    otherwise: tuple[str, ...] = ()
     match node.status:
         case Status.APPROVAL_REQUIRED if planned.executor.kind == "gate":
             message = f"a gate ({planned.executor.gate}); only a person opens it"
@@ -52,10 +62,19 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
         case Status.AMBIGUOUS:
             message = "it was interrupted; its effect may or may not have happened"
             command = f"hostler settle {run_id} {node.key}"
+            otherwise = tuple(f"{command} {how}" for how in ("--completed FILE", "--failed", "--retry"))
         case Status.AMBIGUOUS_CODE:
             message = "trusted code was interrupted; it may or may not have run to its end"
             command = f"hostler replay {run_id} {node.key}"
+            otherwise = (f"hostler cancel {run_id} --node {node.key}",)
         case _:
             message = node.failure.message if node.failure else "it needs an operator"
             command = f"hostler retry {run_id} {node.key}"
-    return Waiting(node=node.key, reason=node.status, message=message, plan_sha256=node.plan_sha256, command=command)
+    return Waiting(
+        node=node.key,
+        reason=node.status,
+        message=message,
+        plan_sha256=node.plan_sha256,
+        command=command,
+        otherwise=otherwise,
+    )

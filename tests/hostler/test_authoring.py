@@ -358,10 +358,21 @@ def test_a_gate_waits_for_a_person_and_needs_a_known_name() -> None:
 
     gate, after = build_of(author).plan.nodes
     assert gate.executor == GateExecutor(gate="deploy")
+    assert gate.input is None
     assert after.dependencies == ("gate",)
     assert "node gate: there is no gate 'door'; use one of: activation" in refusal(
         lambda build: build.gate("door", key="gate")
     )
+
+
+def test_a_gate_shows_the_person_outputs_of_other_nodes() -> None:
+    def author(build: Build) -> Any:
+        made = build.call(extract, key="a", input={"path": "x"})
+        build.gate("deploy", key="gate", input={"audio": made["path"]})
+
+    _, gate = build_of(author).plan.nodes
+    assert gate.input == {"audio": {"$ref": {"node": "a", "path": ["path"]}}}
+    assert gate.dependencies == ("a",)
 
 
 @pytest.mark.parametrize("key", ["", "A", "a//b", "/a", "a b", "a\n", "ä", "a" * 256, None])

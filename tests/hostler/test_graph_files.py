@@ -36,7 +36,11 @@ GRAPH: dict[str, Any] = {
                 }
             },
         },
-        {"key": "look", "after": ["write"], "executor": {"gate": "final-delivery"}},
+        {
+            "key": "look",
+            "input": {"letter": {"$ref": {"node": "write", "path": ["outputs", "out", "path"]}}},
+            "executor": {"gate": "final-delivery"},
+        },
         {
             "key": "read",
             "after": ["look"],
@@ -94,6 +98,8 @@ def test_a_graph_file_is_compiled_with_its_inputs_filled_in(tmp_path: Path) -> N
     assert written.executor == CommandExecutor(cwd="work", outputs={"out": "out.txt"})
     assert written.policy == Policy(effect="local-read", resume="verified-receipt", claims={"cpu": 1}, max_seconds=60)
     assert (written.label, look.executor) == ("Write it", GateExecutor(gate="final-delivery"))
+    assert look.input == {"letter": {"$ref": {"node": "write", "path": ["outputs", "out", "path"]}}}
+    assert look.dependencies == ("write",)
     assert read.dependencies == ("look", "write")
     assert read.policy == Policy(effect="local-derived-write", resume="deterministic")
     assert made.plan.outputs == {"code": {"$ref": {"node": "read", "path": ["exit_code"]}}, "said": "hello"}
@@ -154,7 +160,6 @@ def test_so_are_limits_agents_and_retry(tmp_path: Path) -> None:
             node(executor={"compute": "x"}),
             "nodes[0].executor.compute: node a names compute code, but a graph file has no code",
         ),
-        (node(executor={"gate": "deploy"}, input=1), "nodes[0].input: node a is a gate"),
         (node(executor={"gate": "door"}), "nodes[0]: node a: there is no gate 'door'"),
         (node(executor={"operation": "files.publish"}), "'files.publish' does not name an operation"),
         (node(key="A"), "nodes[0]: node 'A': a key is"),

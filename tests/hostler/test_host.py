@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from hostler import Host, OperationFailed, Policy, operation, workflow
 from hostler.config import Config
+from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from store.clock import SystemClock
 from store.contracts import FailureCode, Request, RequestKind
@@ -374,3 +375,29 @@ def test_a_home_that_others_can_read_is_refused(tmp_path):
     with pytest.raises(HostlerError) as caught:
         Host()
     assert caught.value.code is Code.UNSAFE_STATE
+
+
+@operation("test.asks", version=1, policy=Policy(effect="local-read", claims={"cpu": 2}))
+def asks(ctx, input: Number) -> Number:
+    with machine().lease({"cpu": 1}, wait=5) as part:
+        assert part.claims == {"cpu": 1}
+    try:
+        machine().lease({"whisper": 1}, wait=5)
+    except HostlerError as error:
+        return Number(n=1 if error.code is Code.INVALID_CLAIMS else 2)
+    return Number(n=3)
+
+
+def machine() -> Coordinator:
+    return Coordinator(Config.load().machine_folder)
+
+
+@workflow("asking", version=1)
+def asking(build):
+    return {"n": build.call(asks, key="ask", input={})["n"]}
+
+
+def test_what_an_operation_asks_of_the_machine_is_a_part_of_what_its_node_holds(tmp_path):
+    (tmp_path / "config.toml").write_text("[machine.capacity]\ncpu = 2\n")
+    with Host() as host:
+        assert host.submit(asking).wait(timeout=30).outputs == {"n": 1}

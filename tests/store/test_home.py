@@ -146,6 +146,8 @@ def test_odd_runs_plans_and_streams_never_become_paths(setting: Setting) -> None
         lambda: setting.home.workspace(run, "a", "../x"),
         lambda: setting.home.log_path(run, "a", 1, "../x"),
         lambda: setting.home.log_path(run, "a", -1, "stdout"),
+        lambda: setting.home.logs_of(run, "../x", 1),
+        lambda: setting.home.logs_of("../x", "a", 1),
     ):
         with pytest.raises(HostlerError) as caught:
             action()
@@ -169,6 +171,17 @@ def test_a_log_has_a_place_in_a_private_folder(setting: Setting) -> None:
     assert path.name == "2.stderr"
     assert path.is_relative_to(setting.home.logs)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_the_logs_of_an_attempt_are_found_without_making_anything(setting: Setting) -> None:
+    run = run_id()
+    assert setting.home.logs_of(run, "a/b", 1) == {}
+    assert not list(setting.home.logs.iterdir())
+    for attempt, stream in ((1, "stdout"), (1, "stderr.2"), (1, "error"), (1, "stdout.at-12"), (12, "stdout")):
+        path = setting.home.log_path(run, "a/b", 1, "stdout").with_name(f"{attempt}.{stream}")
+        path.touch(0o600)
+    found = setting.home.logs_of(run, "a/b", 1)
+    assert found == {stream: setting.home.log_path(run, "a/b", 1, stream) for stream in ("stdout", "stderr.2", "error")}
 
 
 def test_a_link_on_the_way_to_a_workspace_or_log_is_never_followed(setting: Setting, tmp_path: Path) -> None:

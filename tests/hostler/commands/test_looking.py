@@ -11,6 +11,7 @@ import pytest
 
 from hostler.__main__ import main
 from hostler.commands.places import whole
+from hostres.logs import BoundedLog
 from store.contracts import EventKind, GraphPlan, NodeRecord, RunRecord, Summary
 from store.lifecycle import RunStatus, Status
 from store.reader import Reader
@@ -55,6 +56,17 @@ def resting(setting: Setting, *, release: bool = True) -> str:
         status=RunStatus.APPROVAL_REQUIRED,
         release=release,
     )
+    return run_id
+
+
+def finished(setting: Setting, outputs: Any) -> str:
+    """A run of one node that has completed."""
+    run_id = created(setting, PLAN.model_copy(update={"nodes": PLAN.nodes[:1], "outputs": None}))
+    claimed = setting.store.claim(run_id, setting.identity)
+    finish_node(setting, claimed, "audio", {})
+    counted = dict.fromkeys(("cancelled", "failed", "pending", "resting", "running", "skipped"), 0) | {"completed": 1}
+    summary = Summary(status=RunStatus.COMPLETED, counts=counted, outputs=outputs)
+    setting.accept(claimed, status=RunStatus.COMPLETED, summary=summary, release=True)
     return run_id
 
 
@@ -110,6 +122,42 @@ def test_show_says_what_waits_and_what_to_type(setting: Setting, capsys: Capture
     assert "2 completed" in text
 
 
+def test_a_completed_run_is_shown_with_its_outputs_and_their_paths_without_detours(
+    setting: Setting, capsys: Captured
+) -> None:
+    run_id = finished(setting, {"video": "/a/b/../c/talk.mp4", "words": 7})
+    assert main(["show", run_id]) == 0
+    assert """outputs: {\n  "video": "/a/c/talk.mp4",\n  "words": 7\n}\n""" in capsys.readouterr().out
+    assert shown(capsys, "show", run_id)["outputs"]["video"] == "/a/b/../c/talk.mp4", "programs get it as it is"
+    assert main(["watch", run_id]) == 0
+    assert capsys.readouterr().out.count(run_id) == 1, "there is nothing to look on at, so only the ending is told"
+
+
+def test_outputs_that_could_not_be_made_say_why(setting: Setting, capsys: Captured) -> None:
+    run_id = finished(setting, {"error": "$.text: the output of node audio has no $.path"})
+    assert main(["show", run_id]) == 0
+    assert "\nno outputs: $.text: the output of node audio has no $.path\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_run_that_was_stopped_or_never_started_says_how_to_go_on(
+    started: bool, setting: Setting, capsys: Captured
+) -> None:
+    run_id = created(setting)
+    if started:
+        claimed = setting.store.claim(run_id, setting.identity)
+        setting.accept(claimed, started=True, status=RunStatus.RUNNING, release=True)
+    note = "stopped; go on with:" if started else "no host works on it; start it with:"
+    for command in (["runs"], ["show", run_id]):
+        assert main(command) == 0
+        assert f"{note} hostler resume {run_id}" in capsys.readouterr().out
+    assert main(["watch", run_id]) == 3, "it waits for a person"
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{run_id} {'stopped' if started else 'planned'}: ")
+    assert second.endswith(f"hostler resume {run_id}")
+    assert main(["watch", run_id, "--json"]) == 3
+
+
 def test_show_of_a_run_whose_owner_died_says_running_and_how_to_go_on(setting: Setting, capsys: Captured) -> None:
     run_id = created(setting)
     claimed = setting.store.claim(run_id, setting.identity)
@@ -150,7 +198,9 @@ def test_show_tells_failures_with_code_message_and_what_to_do(setting: Setting, 
     assert main(["show", run_id]) == 0
     assert "audio: subprocess: ffmpeg ended\\x1b[2J with 1; read its log with" in capsys.readouterr().out
     assert main(["resume", run_id]) == 1, "a final run gives its code and nothing else happens"
-    assert "failed: audio: subprocess" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "failed: audio: subprocess" in text
+    assert f"\n  hostler retry {run_id} audio\nthen go on with: hostler resume {run_id}\n" in text
 
 
 @pytest.mark.parametrize("command", [["show"], ["events"], ["resume"], ["cancel"], ["approve"]])
@@ -208,11 +258,64 @@ def test_logs_are_those_of_the_last_attempt_and_may_be_asked_for_by_stream(
     assert capsysbinary.readouterr().out == b"out\n\x1b[31m\xff\n", "a pipe gets the bytes as they are"
     assert main(["logs", run_id, "text", "--json"]) == 0
     shape = json.loads(capsysbinary.readouterr().out)
+    written = {"stdout": "out\n\x1b[31m�", "stderr": "err\n"}
     assert shape == {
-        "run_id": run_id, "node": "text", "attempt": 1, "stdout": "out\n\x1b[31m�", "stderr": "err\n",
+        "run_id": run_id, "node": "text", "attempt": 1, **written, "processes": [{"number": 1, **written}], "error": "",
     }  # fmt: skip
     assert main(["logs", run_id, "upload"]) == 0, "it has not run yet"
     assert capsysbinary.readouterr().out == b""
+    assert not (setting.home.logs / run_id / "upload").exists(), "looking makes nothing"
+    assert not setting.home.logs_of(run_id, "upload", 1)
+
+
+def log(setting: Setting, run_id: str, stream: str, data: bytes) -> None:
+    path = setting.home.log_path(run_id, "text", 1, stream)
+    path.write_bytes(data)
+    path.chmod(0o600)
+
+
+def test_logs_of_several_processes_come_in_order_under_headings_and_the_traceback_last(
+    setting: Setting, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    run_id = resting(setting)
+    log(setting, run_id, "error", b"Traceback\n")
+    for number in (10, 2, 1):
+        suffix = "" if number == 1 else f".{number}"
+        log(setting, run_id, f"stdout{suffix}", f"out {number}\n".encode())
+        log(setting, run_id, f"stderr{suffix}", b"" if number == 2 else b"err without an end")
+    logged = ["== process 1", "out 1", "err without an end", "== process 2", "out 2", "== process 10", "out 10"]
+    logged += ["err without an end", "== error", "Traceback"]
+    assert main(["logs", run_id, "text"]) == 0
+    assert capsysbinary.readouterr().out.decode().splitlines() == logged
+    assert main(["logs", run_id, "text", "--follow"]) == 0, "it rests, so that there is nothing to follow"
+    followed = capsysbinary.readouterr().out.decode().splitlines()
+    assert [line for line in followed if line != "err without an end" and "==" not in line] == [
+        line for line in logged if line != "err without an end" and "==" not in line
+    ]
+    assert main(["logs", run_id, "text", "--stream", "stdout"]) == 0
+    out = capsysbinary.readouterr().out
+    assert out == b"== process 1\nout 1\n== process 2\nout 2\n== process 10\nout 10\n"
+    assert main(["logs", run_id, "text", "--stream", "error"]) == 0
+    assert capsysbinary.readouterr().out == b"Traceback\n"
+    assert main(["logs", run_id, "text", "--json"]) == 0
+    shape = json.loads(capsysbinary.readouterr().out)
+    assert (shape["stdout"], shape["stderr"], shape["error"]) == ("out 1\n", "err without an end", "Traceback\n")
+    assert [process["number"] for process in shape["processes"]] == [1, 2, 10]
+    assert shape["processes"][1] == {"number": 2, "stdout": "out 2\n", "stderr": ""}
+    assert main(["logs", run_id, "text", "--json", "--follow"]) == 0
+    lines = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
+    assert {"stream": "stderr.10", "line": "err without an end"} in lines
+
+
+def test_a_log_whose_writer_was_killed_is_shown_to_its_end(
+    setting: Setting, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    run_id = resting(setting)
+    writing = BoundedLog(setting.home.log_path(run_id, "text", 1, "stdout"), keep_bytes=8)
+    writing.write(b"0123456789\n")
+    assert main(["logs", run_id, "text"]) == 0
+    assert capsysbinary.readouterr().out.endswith(b"789\n")
+    writing.close()
 
 
 def test_what_waits_is_listed_with_its_exact_plan(setting: Setting, capsys: Captured) -> None:
@@ -221,9 +324,23 @@ def test_what_waits_is_listed_with_its_exact_plan(setting: Setting, capsys: Capt
     text = capsys.readouterr().out
     assert "node upload of" in text
     assert "\x1b" not in text
-    assert f"  hostler approve {run_id} upload --plan " in text
+    assert f"nothing was decided; to approve it:\n  hostler approve {run_id} upload --plan " in text
     shape = shown(capsys, "approve", run_id)
     assert shape["waiting_on"][0]["plan"]["node"] == "upload"
+    assert shown(capsys, "approve", run_id, "upload") == shape, "one node likewise, and nothing but JSON"
+
+
+def test_a_denial_without_a_plan_decides_nothing_and_says_what_denies(setting: Setting, capsys: Captured) -> None:
+    run_id = resting(setting)
+    assert main(["approve", run_id, "upload", "--deny", "--reason", "not yet"]) == 3
+    text = capsys.readouterr().out
+    plan = shown(capsys, "approve", run_id)["waiting_on"][0]["plan_sha256"]
+    command = f"hostler approve {run_id} upload --plan {plan} --deny --reason 'not yet'"
+    assert f"nothing was decided; to deny it:\n  {command}\n" in text
+    shape = shown(capsys, "approve", run_id, "upload", "--deny", "--reason", "not yet")
+    assert shape["waiting_on"][0]["command"] == command
+    with Reader.open(setting.home) as reader:
+        assert reader.requests(run_id) == ()
 
 
 def test_agents_are_refused_before_anything_is_written(

@@ -109,6 +109,31 @@ def test_plan_runs_nothing_and_makes_nothing(cli: Cli, tmp_path: Path) -> None:
     assert cli.told("run", workflow, code=3)["plan_sha256"] == shape["plan_sha256"], "the hash is that of the run"
 
 
+def test_claims_that_the_machine_never_has_are_warned_of_and_the_rest_runs(cli: Cli, tmp_path: Path) -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[machine.capacity]\nffmpeg = 3\n", encoding="utf-8")
+    workflow = graph(
+        tmp_path,
+        command("big", "true", claims={"ffmpeg": 4}),
+        command("fits", "true", claims={"ffmpeg": 3}),
+        command("strange", "true", claims={"oven": 1}),
+    )
+    assert "claims of one node at most: ffmpeg=4 oven=1" in cli("plan", workflow)
+    big, strange = cli.error.splitlines()
+    assert big.startswith("hostler: warning: node big can never run here: ffmpeg=4 is more than the machine's 3; ")
+    assert strange.startswith("hostler: warning: node strange can never run here: the machine has no resource oven; ")
+    assert not Path(os.environ["HOSTLER_MACHINE_DIR"]).exists(), "looking makes nothing"
+    shape = cli.told("run", workflow, code=1)
+    assert cli.error.splitlines() == [big, strange]
+    assert {node["key"]: node["status"] for node in shape["nodes"]} == {
+        "big": "incompatible", "fits": "completed", "strange": "incompatible",
+    }  # fmt: skip
+
+
+def test_many_nodes_that_can_never_run_are_few_lines(cli: Cli, tmp_path: Path) -> None:
+    cli("plan", graph(tmp_path, *(command(f"n{number}", "true", claims={"oven": 1}) for number in range(9))))
+    assert cli.error.splitlines()[5:] == ["hostler: warning: 4 more nodes can never run here"]
+
+
 @pytest.mark.parametrize("command_line", [["runs"], ["show", "-"], ["run", "WORKFLOW"], ["doctor"]])
 def test_an_open_state_folder_is_refused_with_its_mend(cli: Cli, command_line: list[str], tmp_path: Path) -> None:
     workflow = graph(tmp_path, ECHO)
@@ -136,6 +161,14 @@ def test_doctor_names_a_broken_configuration_and_still_looks_at_the_rest(cli: Cl
     said = {finding["name"]: finding for finding in cli.told("doctor", code=2)["findings"]}
     assert said["configuration"]["state"] == "wrong"
     assert said["home"]["state"] == "ok"
+
+
+def test_doctor_shows_paths_without_detours(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOSTLER_HOME", "HOSTLER_MACHINE_DIR", "HOSTLER_CONFIG"):
+        monkeypatch.setenv(name, str(tmp_path / "a" / ".." / name))
+    said = {finding["name"]: finding["said"] for finding in cli.told("doctor")["findings"]}
+    for found, name in (("home", "HOME"), ("machine", "MACHINE_DIR"), ("configuration", "CONFIG")):
+        assert said[found].startswith(f"{tmp_path}/HOSTLER_{name} ")
 
 
 def test_a_detached_process_that_does_not_begin_is_told(

@@ -2,14 +2,17 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from actors.messages import NodeChanged, Progress, RunChanged
 from hostler.views.board import Board
+from hostler.views.columns import shortened
 from hostler.views.lines import PlainView
 from hostler.views.live import LiveView
+from store.contracts import GraphPlan
 from store.lifecycle import RunStatus, Status
-from tests.hostler.views.support import FAILURE, PLAN, RUN_ID, node
+from tests.hostler.views.support import FAILURE, PLAN, RUN_ID, node, planned
 
 
 def board() -> Board:
@@ -79,10 +82,10 @@ def test_where_there_is_little_room_what_runs_is_shown_first_and_in_order() -> N
     assert [line.key for line in known.most_telling(9)] == ["audio", "text", "upload", "release"]
 
 
-def shown(known: Board, *, terminal: bool, height: int = 24) -> str:
+def shown(known: Board, *, terminal: bool, height: int = 24, width: int = 120, now_s: float = 110.0) -> str:
     out = io.StringIO()
-    console = Console(file=out, force_terminal=terminal, width=110, height=height, no_color=True, highlight=False)
-    console.print(LiveView(known, console).render(110.0))
+    console = Console(file=out, force_terminal=terminal, width=width, height=height, no_color=True, highlight=False)
+    console.print(LiveView(known, console).render(now_s))
     return out.getvalue()
 
 
@@ -93,7 +96,7 @@ def test_the_live_view_shows_state_progress_speed_and_time_left() -> None:
     text = shown(known, terminal=False)
     assert RUN_ID in text
     assert "10 s" in text
-    assert "42 %  2.5×  31 s left  \\x1b[31m" in text
+    assert f"{'━' * 10}{'─' * 14}  42 %  2.5×      31 s left \\x1b[31m" in text
     assert "\x1b" not in text
     assert "1 completed · 2 pending · 1 running" in text
 
@@ -113,7 +116,84 @@ def test_the_live_view_fits_the_terminal_and_says_what_it_leaves_out() -> None:
     assert "(2 not shown)" in text
 
 
-def test_markup_in_names_is_text() -> None:
+def test_markup_in_labels_is_text() -> None:
     known = board()
-    known.lines["text"].name = "[red]x[/red]"
+    known.lines["text"].runs = "[red]x[/red]"
     assert "[red]x[/red]" in shown(known, terminal=True)
+
+
+BUSY = ("publish/talk.mp4", "publish/talk.srt", "video", "look")
+
+
+def busy(*keys: str) -> Board:
+    """A board on which there is something of everything."""
+    plan = GraphPlan(workflow="podcast", version=1, inputs={}, nodes=tuple(planned(key) for key in keys))
+    known = Board(run_id=RUN_ID, workflow="podcast", started_s=100.0, status=RunStatus.RUNNING)
+    known.fill(plan, ())
+    known.apply(changed(keys[0], Status.COMPLETED), 101.0)
+    known.apply(changed(keys[2], Status.RUNNING, attempt=1), 102.0)
+    known.apply(Progress(node=keys[2], attempt=1, fraction=0.42, text="encoding", speed=2.5, left_s=31.0), 103.0)
+    known.apply(changed(keys[3], Status.APPROVAL_REQUIRED), 104.0)
+    return known
+
+
+@pytest.mark.parametrize(
+    ("width", "row"),
+    [
+        (
+            120,
+            f"video            running           {'8.0 s':>9} {'━' * 10}{'─' * 14}  42 %  2.5×      31 s left encoding",
+        ),
+        (80, f"video            running           {'8.0 s':>9} {'━' * 4}{'─' * 6}  42 %      31 s left"),
+        (40, f"video            {'━' * 4}{'─' * 6}  42 % enc…"),
+    ],
+)
+def test_in_a_narrow_terminal_all_is_left_out_before_a_key_is_shortened(width: int, row: str) -> None:
+    lines = shown(busy(*BUSY), terminal=False, width=width).splitlines()
+    assert all(len(line) <= width for line in lines)
+    assert lines[0].startswith(RUN_ID)
+    for key, mark in zip(BUSY, "✔· ?", strict=True):
+        (line,) = [line for line in lines if line[2:].startswith(f"{key} ") and "hostler" not in line]
+        assert mark in (line[0], " "), "what it stands for is told at any width"
+    (moving,) = [line for line in lines if "━" in line]
+    assert moving[2:].rstrip() == row
+    assert all(said in "".join(lines) for said in ("approval-required", "completed"))
+    assert ("command" in "".join(lines)) is (width == 120), "what a node runs is left out first"
+
+
+def test_long_keys_are_shortened_in_the_middle_and_stay_apart() -> None:
+    keys = [f"{'deep/' * 12}part-{index}/{'tail' * 6}" for index in range(4)]
+    lines = shown(busy(*keys), terminal=False, width=40).splitlines()[1:5]
+    assert len({line[2:] for line in lines}) == 4
+    assert all("…" in line and len(line) <= 40 for line in lines)
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, 20])
+def test_shortened_keys_are_never_alike(width: int) -> None:
+    keys = [*(f"a{index}bbbbbbbbbbbbbbbbbbbbbbbbbc" for index in range(9)), "short"]
+    short = shortened(keys, width)
+    assert list(short) == keys
+    assert all(len(text) <= width for text in short.values())
+    if width > 1:
+        assert len(set(short.values())) == len(keys)
+    if width > 5:
+        assert short["short"] == "short"
+
+
+def test_below_the_board_stands_what_to_type_for_what_waits() -> None:
+    known = busy(*BUSY)
+    command = f"hostler approve {RUN_ID} look"
+    assert command in shown(known, terminal=False, width=120)
+    narrow = shown(known, terminal=False, width=40, height=8)
+    assert command in " ".join(narrow.split())
+    assert len(narrow.splitlines()) <= 8
+    known.apply(changed("video", Status.APPROVAL_REQUIRED), 105.0)
+    assert f"2 nodes wait for you: hostler approve {RUN_ID}\n" in shown(known, terminal=False)
+
+
+def test_the_title_counts_from_the_start_of_the_run_and_leaves_its_length_to_the_ending() -> None:
+    known = board()
+    known.ran_before_s = 60.0
+    assert "running  1 m 10 s  podcast" in shown(known, terminal=False)
+    known.apply(RunChanged(run_id=RUN_ID, status=RunStatus.COMPLETED), 110.0)
+    assert f"{RUN_ID}  completed  podcast\n" in shown(known, terminal=False)

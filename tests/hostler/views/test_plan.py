@@ -1,12 +1,56 @@
 """A plan that has not run."""
 
-from hostler.views.plan import plan_json, plan_mermaid, plan_text, summed_claims, will_ask
-from store.contracts import Effect, GraphPlan
+from typing import Any
+
+from hostler.views.plan import largest_claims, plan_json, plan_mermaid, plan_text, summed_claims, will_ask
+from store.contracts import Effect, GateExecutor, GraphPlan, OperationExecutor, PlannedNode, Policy
 from tests.hostler.views.support import PLAN, PLAN_SHA, planned
 
 
 def test_claims_are_summed_over_all_nodes() -> None:
     assert summed_claims(PLAN) == {"cpu": 2, "ffmpeg": 1, "whisper": 1}
+
+
+def test_the_largest_claim_of_one_node_is_told_besides_the_sum() -> None:
+    plan = GraphPlan(
+        workflow="w",
+        version=1,
+        inputs={},
+        nodes=(planned("a", claims={"cpu": 3, "ffmpeg": 1}), planned("b", claims={"cpu": 2, "whisper": 1})),
+    )
+    assert largest_claims(plan) == {"cpu": 3, "ffmpeg": 1, "whisper": 1}
+    assert plan_json(plan, PLAN_SHA)["largest_claims"] == largest_claims(plan)
+    text = plan_text(plan, PLAN_SHA, width=120)
+    assert "claims in all: cpu=5 ffmpeg=1 whisper=1\nclaims of one node at most: cpu=3 ffmpeg=1 whisper=1\n" in text
+
+
+def test_the_text_shows_what_each_node_is_given_cut_to_the_width() -> None:
+    letter: Any = {"$ref": {"node": "write", "path": ["outputs", "letter", "path"]}}
+    write = planned("write").model_copy(
+        update={
+            "input": {"argv": ["sh", "-c", "echo 'a b' > x", letter], "env": {"N": "1"}, "stdin": None, "value": None}
+        }
+    )
+    look = planned("look", GateExecutor(gate="deploy")).model_copy(update={"input": {"letter": letter}})
+    publish = PlannedNode(
+        key="publish",
+        executor=OperationExecutor(operation="files.publish", version=1),
+        input={"source": letter, "target": "out/x\x1b[2J"},
+        policy=Policy(publishes=("target",)),
+    )
+    idle = planned("idle", GateExecutor(gate="merge")).model_copy(update={"input": None})
+    plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=(write, look, publish, idle))
+    lines = plan_text(plan, PLAN_SHA, width=70).splitlines()
+    assert lines[lines.index("write") :] == [
+        "write",
+        """  argv   sh -c 'echo '"'"'a b'"'"' > x' <write.outputs.letter.path>""",
+        '  env    {"N":"1"}',
+        "look",
+        '  input  {"letter":"<write.outputs.letter.path>"}',
+        "publish",
+        '  input  {"source":"<write.outputs.letter.path>","target":"out/x\\u001…',
+        "  writes out/x\\x1b[2J",
+    ]
 
 
 def test_paid_and_live_effects_and_gates_ask_and_nothing_else_does() -> None:
@@ -25,7 +69,7 @@ def test_the_json_tells_nodes_policies_claims_approvals_and_the_digest() -> None
 
 
 def test_the_text_says_the_same() -> None:
-    text = plan_text(PLAN, PLAN_SHA)
+    text = plan_text(PLAN, PLAN_SHA, width=120)
     assert f"plan {PLAN_SHA}" in text
     assert "claims in all: cpu=2 ffmpeg=1 whisper=1" in text
     assert "asks for approval: upload, release" in text

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from hostler.views.terminal import console, cut, duration, harmless, is_terminal, table
+from hostler.views.terminal import console, cut, duration, harmless, is_terminal, shown_path, table
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,12 @@ def test_a_length_of_time_is_readable(seconds: float, shown: str) -> None:
 def test_a_long_text_is_cut_with_a_mark() -> None:
     assert cut("abcdef", 6) == "abcdef"
     assert cut("abcdef", 4) == "abc…"
+
+
+def test_a_path_is_shown_without_its_detours_and_other_text_as_it_is() -> None:
+    assert shown_path("/a/b/../c/./d") == "/a/c/d"
+    for text in ("../c", "a/../b", "", "/a/b\n/../c"):
+        assert shown_path(text) == text
 
 
 def test_a_table_is_aligned_and_harmless() -> None:

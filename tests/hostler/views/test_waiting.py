@@ -35,6 +35,13 @@ def test_a_gate_says_its_kind() -> None:
     assert entry.command == f"hostler approve {RUN_ID} release --plan {NODE_SHA}"
 
 
+def test_interrupted_code_names_both_ways_out() -> None:
+    (entry,) = waiting_on(RUN_ID, PLAN, [node("text", Status.AMBIGUOUS_CODE)])
+    assert entry.typed("  ") == [f"  hostler replay {RUN_ID} text", f"  or: hostler cancel {RUN_ID} --node text"]
+    assert entry.to_json()["command"] == f"hostler replay {RUN_ID} text"
+    assert entry.to_json()["otherwise"] == [f"hostler cancel {RUN_ID} --node text"]
+
+
 def test_a_blocked_node_says_why() -> None:
     (entry,) = waiting_on(RUN_ID, PLAN, [node("text", Status.BLOCKED, failure=FAILURE)])
     assert entry.message == FAILURE.message

@@ -1,0 +1,82 @@
+"""A share of `scripts/stress-admission`: random SIGKILL and SIGSTOP of holders, waiters and children."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from hostres.folders import machine_folder
+from tests.hostres.support import coordinator
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+SECONDS = 10
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+stress: Any = load("stress_admission")
+observer: Any = load("stress_observer")
+
+
+def test_admission_keeps_its_promises_whoever_is_killed_or_stopped() -> None:
+    command = [sys.executable, str(SCRIPTS / "stress_admission.py"), "--seconds", str(SECONDS), "--workers", "6"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 50, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found, verdict = done.stdout.splitlines()
+    numbers = re.match(r"seed \d+: (\d+) turns, (\d+) kills, (\d+) stops, (\d+) looks", found)
+    assert numbers is not None
+    assert min(map(int, numbers.groups())) > 5
+    assert verdict == "stress-admission: never more held than there is, no waiter forgotten, no ticket left"
+
+
+def test_its_observer_sees_what_is_held_past_what_there_is_also_inside_a_ticket() -> None:
+    def excess() -> object:
+        return observer.excess(machine_folder(os.environ) / "t", {"x": 2})
+
+    with coordinator(x=3) as machine, machine.lease({"x": 2}) as outer:
+        one, two = machine.lease({"x": 1}, parent=outer), machine.lease({"x": 1}, parent=outer)
+        assert excess() == {}
+        record = machine_folder(os.environ) / "t" / f"{one.ticket}.json"
+        record.write_text(json.dumps({**json.loads(record.read_bytes()), "claims": {"x": 2}}))
+        assert excess() == {str(outer.ticket): {"x": 1}}
+        outer.release()
+        assert excess() == {"the machine": {"x": 1}}
+        two.release()
+        assert excess() == {}
+        with machine.lease({"x": 1}):
+            assert excess() == {"the machine": {"x": 1}}
+        one.release()
+        assert excess() == {}
+
+
+def test_its_end_names_what_is_not_free_and_what_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(stress, "CAPACITY", {"x": 1})
+    monkeypatch.setattr(stress, "FINISH_S", 0.05)
+    with coordinator(x=1) as machine:
+        with machine.lease({"x": 1}) as lease:
+            left = stress.check_end(tmp_path)
+            assert len(left) == 2
+            assert "not free" in left[0]
+            assert left[1].startswith(f"ticket h.{lease.ticket}.")
+        assert stress.check_end(tmp_path) == []
+
+
+@pytest.mark.parametrize("arguments", [["--seconds", "0"], ["--workers", "0"], ["--no-such"]])
+def test_wrong_use_is_refused(arguments: list[str]) -> None:
+    command = [sys.executable, str(SCRIPTS / "stress_admission.py"), *arguments]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
