@@ -1,5 +1,6 @@
 """Real processes of `hostler`, and what they are given to run."""
 
+import errno
 import json
 import os
 import pty
@@ -16,6 +17,7 @@ from typing import Any, Self
 
 from hostler.commands.places import reading, whole
 from hostler.views.show import show_json
+from tests.support import until
 
 TIMEOUT_S = 30.0
 PROGRAM = (sys.executable, "-m", "hostler")
@@ -178,8 +180,18 @@ def held(key: str, fifo: Path, **more: Any) -> dict[str, Any]:
 
 def let_go(fifo: Path) -> None:
     """Let a held node end."""
-    with fifo.open("w", encoding="utf-8") as end:
-        end.write("go\n")
+
+    def opened() -> int | None:
+        try:
+            return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:  # nobody reads yet; one that has ended never will
+            if error.errno != errno.ENXIO:
+                raise
+            return None
+
+    end: int = until(opened)
+    os.write(end, b"go\n")
+    os.close(end)
 
 
 def statuses(run: str = "-") -> dict[str, str]:
