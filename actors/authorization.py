@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from actors.messages import Address, Judged, WantRuling
+from actors.actions import Address
+from actors.messages import Judged, WantRuling
 from actors.shell import Shell, tell
 from store.approvals import DEFAULT_RULES, Rule, judge
 

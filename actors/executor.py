@@ -7,21 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from actors.actions import Abort, Address, PublicationAllowed, PublicationRefused
 from actors.context import OperationFailed
 from actors.control import Control
-from actors.messages import (
-    Abort,
-    Address,
-    Failed,
-    Outcome,
-    Progress,
-    PublicationAllowed,
-    PublicationRefused,
-    PublicationWanted,
-    Release,
-    Returned,
-    WorkEnded,
-)
+from actors.messages import Failed, Outcome, Progress, PublicationWanted, Release, Returned, WorkEnded
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, empty, perform

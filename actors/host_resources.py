@@ -2,15 +2,8 @@
 
 from typing import Any
 
-from actors.messages import (
-    Address,
-    Admitted,
-    LeaseUnwanted,
-    MachineAnswer,
-    MachineSpoke,
-    NotAdmitted,
-    WantLease,
-)
+from actors.actions import Address
+from actors.messages import Admitted, LeaseUnwanted, MachineAnswer, MachineSpoke, NotAdmitted, WantLease
 from actors.shell import Shell, tell
 from hostres import coordinator as machine
 from hostres.coordinator import Ask, Coordinator

@@ -4,24 +4,24 @@ Actors tell, they never ask; an answer goes to the `reply_to` inside the message
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from pydantic import JsonValue
 
+from actors.actions import (
+    Address,
+    AskMachine,
+    Judge,
+    NodeChanged,
+    RunChanged,
+    RunLeft,
+    TimerName,
+)
 from hostres.errors import Code, HostlerError
 from store.approvals import Accepted, Refused
-from store.contracts import FailureCode, GraphPlan, NodePlan, NodeRecord, Request, RunRecord
-from store.lifecycle import RunStatus, Status
+from store.contracts import FailureCode, GraphPlan, Request, RunRecord
 from store.transactions import Claimed, Transaction
-
-
-class Address(Protocol):
-    """Where a message can be sent."""
-
-    def tell(self, message: Any) -> None:
-        """Put *message* into the inbox and return at once."""
-
 
 # --- to a scheduler: what its pure core decides about -------------------------------------------------------------
 
@@ -176,15 +176,6 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimerName:
-    """Which timer; one of a kind a node and attempt."""
-
-    kind: str
-    node: str = ""
-    attempt: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
     """A timer has run out."""
 
@@ -253,174 +244,6 @@ class MachineAnswer:
 
     answer: Admitted | NotAdmitted
     lease: Any
-
-
-# --- what the core wants done -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskMachine:
-    """Ask the machine for the claims and keys of the coming attempt."""
-
-    node: str
-    attempt: int
-    claims: Mapping[str, int]
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithdrawAsk:
-    """Take the ask back; if it has been admitted meanwhile, give the lease back."""
-
-    node: str
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GiveBack:
-    """Close a lease that came too late for its node."""
-
-    node: str
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatch:
-    """Start the work of an attempt, with the lease it was admitted with, if any."""
-
-    node: str
-    attempt: int
-    plan: NodePlan
-    plan_sha256: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Abort:
-    """Stop the work of an attempt.
-
-    Attributes:
-        reason: cancel, timeout or drain.
-        grace_s: Between TERM and KILL, seconds.
-
-    """
-
-    node: str
-    attempt: int
-    reason: str
-    grace_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndLeftovers:
-    """Find and end what dead attempts of these nodes left running."""
-
-    nodes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetTimer:
-    """Send `Due` after so many seconds of this process's monotonic clock."""
-
-    timer: TimerName
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelTimer:
-    """Forget a timer; a `Due` that is already on its way may still come."""
-
-    timer: TimerName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judge:
-    """Ask authority about a request, given what it is about.
-
-    Attributes:
-        status: Of the node, None for a request about the whole run.
-        plan_sha256: The node's exact plan.
-
-    """
-
-    request: Request
-    status: Status | None
-    plan_sha256: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerPublication:
-    """Let an attempt through to its outside write, or refuse it."""
-
-    reply_to: Address
-    answer: "PublicationAllowed | PublicationRefused"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChanged:
-    """For views: the durable record of a node."""
-
-    run_id: str
-    record: NodeRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunChanged:
-    """For views: the durable status of a run, with its nodes under the seven headings of a summary."""
-
-    run_id: str
-    status: RunStatus
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLeft:
-    """This host is done with the run: it ended, rests, or was handed back.
-
-    Attributes:
-        drained: Whether it was handed back with work left.
-
-    """
-
-    run_id: str
-    status: RunStatus
-    counts: Mapping[str, int]
-    outputs: JsonValue
-    drained: bool
-
-
-Change = NodeChanged | RunChanged
-Action = (
-    AskMachine
-    | WithdrawAsk
-    | GiveBack
-    | Dispatch
-    | Abort
-    | EndLeftovers
-    | SetTimer
-    | CancelTimer
-    | Judge
-    | AnswerPublication
-    | NodeChanged
-    | RunChanged
-    | RunLeft
-)
-
-
-# --- to a publishing attempt --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationAllowed:
-    """The attempt is durably marked as let through."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationRefused:
-    """The attempt may not write outside any more."""
-
-    code: FailureCode
-    message: str
-    todo: str
 
 
 # --- to an executor -----------------------------------------------------------------------------------------------

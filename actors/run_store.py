@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from actors.actions import Address
 from actors.messages import (
-    Address,
     ClaimRefused,
     ClaimRun,
     Commit,

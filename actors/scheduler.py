@@ -11,48 +11,50 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from actors.actions import (
+    Abort,
+    Action,
+    Address,
+    AnswerPublication,
+    AskMachine,
+    CancelTimer,
+    Dispatch,
+    EndLeftovers,
+    GiveBack,
+    Judge,
+    NodeChanged,
+    RunChanged,
+    RunLeft,
+    SetTimer,
+    WithdrawAsk,
+)
 from actors.context import Assignment, Context
 from actors.control import Control
 from actors.dependencies import KeptFile, kept_files
 from actors.executor import Executor, Port
 from actors.messages import (
-    Abort,
-    Action,
-    Address,
     Admitted,
     Adopt,
-    AnswerPublication,
-    AskMachine,
     Begin,
-    CancelTimer,
     Commit,
     CommitRefused,
     Committed,
     Died,
-    Dispatch,
-    EndLeftovers,
     Failed,
     FollowRequests,
     ForgetRequests,
-    GiveBack,
-    Judge,
     LeaseUnwanted,
     LeftoversEnded,
     MachineAnswer,
-    NodeChanged,
     Progress,
     Returned,
-    RunChanged,
-    RunLeft,
     RunLost,
     SchedulingMessage,
-    SetTimer,
     StartTimer,
     StopTimer,
     StopTimers,
     WantLease,
     WantRuling,
-    WithdrawAsk,
 )
 from actors.operations import Compute, Operation
 from actors.scheduling.decide import decide

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import pykka
 
-from actors.messages import Address, Died
+from actors.actions import Address
+from actors.messages import Died
 
 log = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pykka
 
+from actors.actions import RunLeft
 from actors.authorization import Authorization
 from actors.host_resources import HostResources
 from actors.messages import (
@@ -25,7 +26,6 @@ from actors.messages import (
     Report,
     RequestsFound,
     RunClaimed,
-    RunLeft,
     RunLost,
 )
 from actors.run_store import RunStore

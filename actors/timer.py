@@ -5,7 +5,8 @@ import threading
 import time
 from typing import Any
 
-from actors.messages import Address, Due, StartTimer, StopTimer, StopTimers, TimerName
+from actors.actions import Address, TimerName
+from actors.messages import Due, StartTimer, StopTimer, StopTimers
 from actors.shell import Shell, tell
 
 Key = tuple[str, TimerName]

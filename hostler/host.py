@@ -18,8 +18,9 @@ from typing import Any, Final, Self
 import pykka
 from pydantic import JsonValue
 
+from actors.actions import NodeChanged, RunChanged, RunLeft
 from actors.mailbox import Mailbox
-from actors.messages import Adopt, CreateRefused, CreateRun, Drain, NodeChanged, Report, RunChanged, RunLeft, RunLost
+from actors.messages import Adopt, CreateRefused, CreateRun, Drain, Report, RunLost
 from actors.operations import Compute, Operation
 from actors.supervisor import Parts, Supervisor
 from actors.threads import WorkThreads

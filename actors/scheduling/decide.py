@@ -2,29 +2,31 @@
 
 from typing import Final
 
+from actors.actions import (
+    AnswerPublication,
+    EndLeftovers,
+    GiveBack,
+    PublicationAllowed,
+    PublicationRefused,
+    SetTimer,
+    TimerName,
+    WithdrawAsk,
+)
 from actors.messages import (
     Aborted,
     Admitted,
-    AnswerPublication,
     Begin,
     Drain,
     Due,
-    EndLeftovers,
     Failed,
-    GiveBack,
     Judged,
     LeftoversEnded,
     NotAdmitted,
-    PublicationAllowed,
-    PublicationRefused,
     PublicationWanted,
     RequestsArrived,
     Returned,
     SchedulingMessage,
-    SetTimer,
-    TimerName,
     Value,
-    WithdrawAsk,
 )
 from actors.scheduling.endings import complete, fail, forget, leave, released
 from actors.scheduling.operators import judge_requests, obey

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from actors.messages import CancelTimer, Release, TimerName, Value
+from actors.actions import CancelTimer, TimerName
+from actors.messages import Release, Value
 from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
 from store.contracts import EventKind, Failure

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
-from actors.messages import Judge, Value, WithdrawAsk
+from actors.actions import Judge, WithdrawAsk
+from actors.messages import Value
 from actors.scheduling.endings import complete, fail, forget
 from actors.scheduling.state import NodeState
 from actors.scheduling.stopping import stop

@@ -2,7 +2,7 @@
 
 from pydantic import JsonValue
 
-from actors.messages import RunLeft
+from actors.actions import RunLeft
 from actors.scheduling.state import RunState
 from actors.scheduling.turn import Turn
 from hostres.errors import HostlerError

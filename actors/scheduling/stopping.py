@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from actors.messages import Abort, SetTimer, TimerName
+from actors.actions import Abort, SetTimer, TimerName
 from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from actors.messages import AskMachine, Dispatch, SetTimer, TimerName
+from actors.actions import AskMachine, Dispatch, SetTimer, TimerName
 from actors.scheduling.endings import fail
 from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.turn import Turn

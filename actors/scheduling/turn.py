@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from actors.messages import Action, NodeChanged, RunChanged, Value
+from actors.actions import Action, NodeChanged, RunChanged
+from actors.messages import Value
 from actors.scheduling.state import NodeState, RunState
 from store.clock import Stamp
 from store.contracts import EventKind, Failure, Grant, Summary

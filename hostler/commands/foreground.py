@@ -8,7 +8,8 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
-from actors.messages import Report, RunLeft, RunLost
+from actors.actions import RunLeft
+from actors.messages import Report, RunLost
 from hostler.commands.endings import CANCELLED, EXITS, ending_text
 from hostler.commands.interrupts import Interrupted, Interrupts
 from hostler.commands.output import print_json, print_line

@@ -4,7 +4,7 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from actors.messages import NodeChanged, RunChanged
+from actors.actions import NodeChanged, RunChanged
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.endings import WATCHED
 from hostler.commands.following import follow, stands_still

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from actors.messages import NodeChanged, Progress, Report, RunChanged, RunLeft
+from actors.actions import NodeChanged, RunChanged, RunLeft
+from actors.messages import Progress, Report
 from hostler.views.naming import executor_name
 from store.contracts import GraphPlan, NodeRecord, PlannedNode
 from store.lifecycle import COUNTED_AS, RESTING, RunStatus, Status

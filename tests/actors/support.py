@@ -3,21 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actors.messages import (
-    Action,
-    Admitted,
-    AskMachine,
-    Begin,
-    Dispatch,
-    Failed,
-    Judge,
-    Judged,
-    Outcome,
-    RequestsArrived,
-    Returned,
-    RunLeft,
-    SchedulingMessage,
-)
+from actors.actions import Action, AskMachine, Dispatch, Judge, RunLeft
+from actors.messages import Admitted, Begin, Failed, Judged, Outcome, RequestsArrived, Returned, SchedulingMessage
 from actors.scheduling.decide import decide
 from actors.scheduling.operators import as_value
 from actors.scheduling.state import RunState, load

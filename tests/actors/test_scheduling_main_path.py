@@ -5,7 +5,8 @@ import tracemalloc
 
 import pytest
 
-from actors.messages import Dispatch, NotAdmitted, SetTimer
+from actors.actions import Dispatch, SetTimer
+from actors.messages import NotAdmitted
 from hostres.errors import Code
 from store.contracts import ComputeExecutor, FailureCode, Policy
 from store.lifecycle import RunStatus, Status

@@ -2,7 +2,8 @@
 
 import pytest
 
-from actors.messages import Aborted, Judge
+from actors.actions import Judge
+from actors.messages import Aborted
 from store.contracts import FailureCode, Request, RequestKind
 from store.lifecycle import RunStatus, Status
 from tests.actors.support import Drive, Model, code, dispatched, gate, kinds, left, paid, planned, rule, writing

@@ -4,23 +4,17 @@ import itertools
 
 import pytest
 
-from actors.messages import (
+from actors.actions import (
     Abort,
-    Aborted,
-    Admitted,
-    Drain,
-    Due,
     EndLeftovers,
-    Failed,
     GiveBack,
-    LeftoversEnded,
     PublicationAllowed,
     PublicationRefused,
-    PublicationWanted,
     SetTimer,
     TimerName,
     WithdrawAsk,
 )
+from actors.messages import Aborted, Admitted, Drain, Due, Failed, LeftoversEnded, PublicationWanted
 from actors.scheduling.outcomes import settled
 from store.contracts import Effect, FailureCode, RequestKind, Resume
 from store.lifecycle import MOVES, RunStatus, Status

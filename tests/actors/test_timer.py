@@ -2,8 +2,9 @@
 
 import pytest
 
+from actors.actions import TimerName
 from actors.mailbox import Mailbox
-from actors.messages import Due, StartTimer, StopTimer, StopTimers, TimerName
+from actors.messages import Due, StartTimer, StopTimer, StopTimers
 from actors.timer import Timer
 from hostres.errors import HostlerError
 

@@ -67,7 +67,7 @@ def test_ctrl_z_stops_the_job_fg_continues_it_and_it_keeps_its_place_meanwhile()
             terminal.write("\x1a")
             terminal.expect(f"stopped by {int(signal.SIGTSTP)}")
             (row,) = rows("admitted")
-            assert {state(one.pid) for one in row.processes} == {"T"}
+            eventually(partial(_all_stopped, [one.pid for one in row.processes]))  # the kernel stops them in turn
             with pytest.raises(HostlerError):
                 machine.lease({"x": 1}, wait=0)
             terminal.screen = ""
@@ -78,6 +78,10 @@ def test_ctrl_z_stops_the_job_fg_continues_it_and_it_keeps_its_place_meanwhile()
         terminal.expect("got go")
         terminal.expect("ended with 4")
         terminal.wait()
+
+
+def _all_stopped(pids: list[int]) -> bool:
+    return {state(pid) for pid in pids} == {"T"}
 
 
 def _none_stopped(pids: list[int]) -> bool:

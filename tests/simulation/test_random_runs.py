@@ -4,22 +4,8 @@ import random
 
 import pytest
 
-from actors.messages import (
-    Abort,
-    Aborted,
-    Admitted,
-    AskMachine,
-    Dispatch,
-    Drain,
-    Due,
-    EndLeftovers,
-    Failed,
-    Judge,
-    LeftoversEnded,
-    Returned,
-    SetTimer,
-    WithdrawAsk,
-)
+from actors.actions import Abort, AskMachine, Dispatch, EndLeftovers, Judge, SetTimer, WithdrawAsk
+from actors.messages import Aborted, Admitted, Drain, Due, Failed, LeftoversEnded, Returned
 from actors.scheduling.operators import as_value
 from store.contracts import Effect, FailureCode, Policy, RequestKind, Resume
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RUN_RESTING, Status, run_status

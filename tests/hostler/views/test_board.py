@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from actors.messages import NodeChanged, Progress, RunChanged
+from actors.actions import NodeChanged, RunChanged
+from actors.messages import Progress
 from hostler.views.board import Board
 from hostler.views.columns import shortened
 from hostler.views.lines import PlainView
