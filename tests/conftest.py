@@ -1,6 +1,7 @@
 """What every test gets: an environment of its own, and no way to leave anything running."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -8,6 +9,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # whoever starts the tests in the background of a shell has it ignored, and so would every process of ours
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 GRACE_S = 3.0
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
