@@ -10,9 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # whoever starts the tests in the background of a shell has it ignored, and so would every process of ours
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Whoever starts the tests in the background of a shell has these ignored, and so would every process of ours.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 GRACE_S = 3.0
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
