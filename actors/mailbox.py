@@ -1,6 +1,5 @@
 """An address for a thread outside the actors: it tells, then waits here for the answer."""
 
-import threading
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -14,7 +13,6 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._answers: SimpleQueue[Any] = SimpleQueue()
-        self.closed = threading.Event()
 
     def tell(self, message: Any) -> None:
         """Put *message* where the waiting thread finds it."""

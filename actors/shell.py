@@ -16,10 +16,6 @@ from actors.messages import Died
 log = logging.getLogger(__name__)
 
 
-class CrashedError(Exception):
-    """An actor of ours broke; carries what broke it."""
-
-
 def tell(address: Address, message: Any) -> bool:
     """Tell *address*, unless it has gone; an asker that has gone wants no answer.
 

@@ -5,7 +5,6 @@ service that breaks costs the host: everything is handed back and the host gives
 """
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -75,7 +74,6 @@ class Supervisor(Shell):
         self._services: list[pykka.ActorRef[Any]] = []
         self._runs: dict[str, _Run] = {}
         self._draining: Drain | None = None
-        self.started = threading.Event()
 
     def setup(self) -> None:
         """Start the services, each with the addresses of those before it."""

@@ -25,8 +25,9 @@ from hostler.templates import located_references
 from hostler.workflows import Workflow
 from hostres.errors import HostlerError
 from store.contracts import GraphPlan, PlannedNode
+from store.records import graph_plan_sha256
 from store.references import Reference
-from store.values import Domain, check, digest
+from store.values import check
 
 Found = list[tuple[tuple[str | int, ...], Reference]]
 
@@ -113,7 +114,7 @@ def compile_workflow(
     )
     return Compiled(
         plan=plan,
-        plan_sha256=digest(Domain.GRAPH_PLAN, plan.model_dump(mode="json")),
+        plan_sha256=graph_plan_sha256(plan),
         bundle=bundle.data if bundle else None,
         bundle_sha256=bundle.sha256 if bundle else None,
         source=source or located.source,

@@ -187,21 +187,6 @@ def check_path(key: str, before: Status, path: Iterable[Status]) -> Status:
     return before
 
 
-def reachable(before: Status, after: Status) -> bool:
-    """Say whether a series of legal moves leads from *before* to *after*.
-
-    A stored transition shows only where a transaction left a node; this is what the store can check of it.
-    """
-    seen: set[Status] = set()
-    frontier = {before}
-    while frontier:
-        frontier = {move for status in frontier for move in MOVES[status]} - seen
-        if after in frontier:
-            return True
-        seen |= frontier
-    return False
-
-
 RUN_RESTS: Final = (
     (_S.APPROVAL_REQUIRED, RunStatus.APPROVAL_REQUIRED),
     (_S.AMBIGUOUS_CODE, RunStatus.AMBIGUOUS_CODE),

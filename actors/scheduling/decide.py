@@ -182,7 +182,6 @@ def _returned(turn: Turn, message: Returned) -> None:
     released(turn, node, message.attempt, message.release)
     ours = node.status is Status.RUNNING and not node.recovering and message.attempt == node.record.attempt
     if not ours:
-        state.detached.discard((message.node, message.attempt))
         turn.event(EventKind.LATE_RESULT, node, attempt=message.attempt, outcome=type(message.outcome).__name__.lower())
         return
     leave(turn, node, DEADLINE, OVERDUE)
@@ -252,7 +251,6 @@ def _due(turn: Turn, timer: TimerName) -> None:
         stop(turn, node, "timeout")
     elif timer.kind == OVERDUE and (state.draining or node.stopping == "timeout"):
         # a callback that ignores its end keeps its lease and keys until it returns; the run does not wait for it
-        state.detached.add((node.key, node.record.attempt))
         leave(turn, node, DEADLINE)
         _settle(turn, node, *_settled(node, Aborted(reason=node.stopping or DRAIN)))
 

@@ -86,7 +86,6 @@ class RunState:
         outputs: Values of completed nodes.
         granted: (node, plan digest) of effects and gates that a person let through.
         judging: Requests that authority has not answered yet.
-        detached: Attempts given up on while their callback still runs.
         reused: Nodes that were completed before this host took the run up.
 
     """
@@ -107,7 +106,6 @@ class RunState:
     granted: set[tuple[str, str]] = field(default_factory=set)
     seen_requests: set[str] = field(default_factory=set)
     judging: set[str] = field(default_factory=set)
-    detached: set[tuple[str, int]] = field(default_factory=set)
     reused: frozenset[str] = frozenset()
     draining: bool = False
     left: bool = False
