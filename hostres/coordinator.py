@@ -202,6 +202,9 @@ class Coordinator:
             unprompted = hung is None
             if unprompted and time.monotonic() < look_at:
                 continue
+            if unprompted and not ticket.must_look():
+                look_at = ticket.see_at()
+                continue
             if self.machine.look(ticket, hung=hung or (), unprompted=unprompted, until=until):
                 return
             look_at = ticket.look_at(SAFETY_NET_S)

@@ -13,6 +13,7 @@ import contextlib
 import errno
 import logging
 import os
+import select
 import stat
 import threading
 import time
@@ -316,6 +317,20 @@ def is_held(path: Path | str) -> bool:
         return False
     descriptors.close(fd)
     return True
+
+
+def is_unread(path: Path | str) -> bool:
+    """Return whether the owner of the FIFO at *path* has not taken all bytes of those who poked."""
+    try:
+        fd = descriptors.open_kept(os.fspath(path), os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return any(event & select.POLLIN for _, event in poll.poll(0))
+    finally:
+        descriptors.close(fd)
 
 
 def poke(path: Path | str) -> bool:

@@ -20,12 +20,13 @@ from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder, refuse_network_file_system
 from hostres.listing import DOZING, HOLDING, WAITING, Entry, Line, Listing, name_of
-from hostres.locks import FifoLock, Gate, poke
+from hostres.locks import FifoLock, Gate, is_unread, poke
 from hostres.nesting import Asker, check_part, check_wait, took_part
 from hostres.patience import Patience
 from hostres.profile import Profile
 from hostres.queue import Demand, decide
 from hostres.state import MachineState, StateFile
+from hostres.summons import to_rouse
 from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
 from hostres.tickets import MAX_TICKETS, Record, TicketFolder
@@ -205,6 +206,9 @@ class Machine:
         awake = line.awake
         mine = awake.index(me)
         ticket.rank = min(mine, 2)
+        ticket.pulse.place = self._gate.place if host is None else self.tickets.path(host.name)
+        if unprompted or mine <= 1:
+            ticket.pulse.leave(again=unprompted)
         admitted = ticket.number in may_go
         going = [entry for entry in awake if entry.number in may_go and entry != me]
         if admitted or hung or swept or concerned or unprompted or mine == 0:
@@ -214,9 +218,15 @@ class Machine:
         if admitted:
             concerned.add(awake[0])  # it must watch the new holder
         concerned.discard(me)
+        deaf = self._deaf(ticket, line)
+        ticket.roused.note(deaf, ())  # who has heard it and is roused again has heard nothing yet
+        slow = [*ticket.summons.slow(going), *ticket.roused.slow(deaf)]
+        roused = to_rouse(awake, me, slow, chief=unprompted and mine > 0)
+        concerned.update(roused)
         for entry in sorted(concerned):
             self._poke(entry)
         ticket.summons.note(() if admitted else going, concerned)
+        ticket.roused.note(() if admitted else {*deaf, *roused}, concerned, hasty=bool(slow) or ticket.rank > 1)
         if admitted:
             cpus = self._cpus(ticket.record, host, listing, state)
             ticket.lock.rename(self.tickets.path(ticket.entry(HOLDING).name + cpus))
@@ -234,15 +244,23 @@ class Machine:
         return me in line.waiting
 
     def _let_doze(self, ticket: Ticket, listing: Listing, line: Line, may_go: Collection[int]) -> set[Entry]:
-        """Let those doze that may go and do not move; return them and whoever stands behind them."""
+        """Let those doze that may go or were roused, and do not move; return them and whoever stands behind them."""
         concerned: set[Entry] = set()
-        for entry in ticket.summons.silent([entry for entry in line.awake if entry.number in may_go]):
+        silent = ticket.summons.silent([entry for entry in line.awake if entry.number in may_go])
+        for entry in {*silent, *ticket.roused.silent(self._deaf(ticket, line))}:
             if entry.key != ticket.key:
                 asleep = listing.replace(entry, DOZING)
                 self.tickets.rename(entry, asleep)
                 concerned.add(asleep)  # once it moves, it looks
                 concerned.update([behind for behind in line.awake if behind.number > entry.number][:1])
         return {entry for entry in concerned if entry in line.waiting}
+
+    def _deaf(self, ticket: Ticket, line: Line) -> list[Entry]:
+        """Return those that *ticket* has roused and that have not heard it."""
+        if not ticket.roused:
+            return []
+        roused = [entry for entry in line.awake if entry in ticket.roused]
+        return [entry for entry in roused if is_unread(self.tickets.path(entry.name))]
 
     def _cpus(self, record: Record, host: Entry | None, listing: Listing, state: MachineState) -> str:
         within = affinity.of_name(host.name) if host is not None else ()

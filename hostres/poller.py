@@ -18,7 +18,10 @@ from hostres.ticket import Ticket
 from hostres.tickets import Record
 
 SAFETY_NET_S: Final = (1.0, 1.0, 60.0)
-"""After so many seconds a waiter looks unprompted: the chief, its successor, all others."""
+"""After so many seconds a waiter looks unprompted: the chief, its successor, all others.
+
+Those others also see whether these do, and if not look in their place; see `hostres.pulse`.
+"""
 
 _LOG: Final = logging.getLogger("hostres")
 
@@ -196,6 +199,9 @@ class Poller:
         poked = ticket.lock.fd in events
         unprompted = not hung and not poked
         if unprompted and time.monotonic() < ask.look_at:
+            return
+        if unprompted and not ticket.must_look():
+            ask.look_at = ticket.see_at()
             return
         try:
             if poked:

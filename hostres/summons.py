@@ -1,7 +1,7 @@
-"""Whom a waiter has told that they may go, and who of them does not move."""
+"""Whom a waiter has told something, and who of them does not move."""
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from hostres.listing import Entry
@@ -11,30 +11,78 @@ class Summons:
     """Kept by one waiter, on its own monotonic clock."""
 
     SILENCE_S: Final = 2.0
-    """Who has not moved for so long although it may go is passed over until it moves."""
+    """Who has not moved for so long although it was told is passed over until it moves."""
+
+    SLOW_S: Final = 0.25
+    """After so long those behind it are asked for a sign of life too, so that many in a row cost little more."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._since: dict[str, float] = {}
+        self._hasty = True
 
-    def silent(self, may_go: Iterable[Entry]) -> list[Entry]:
-        """Return those of *may_go* that were told long ago."""
-        now = self._clock()
-        return [entry for entry in may_go if now - self._since.get(entry.key, now) >= self.SILENCE_S]
+    def __bool__(self) -> bool:
+        """Return whether anybody was told and had not moved."""
+        return bool(self._since)
 
-    def note(self, may_go: Iterable[Entry], told: Collection[Entry]) -> None:
-        """Take note of who may go now.
+    def __contains__(self, entry: Entry) -> bool:
+        """Return whether *entry* was told and had not moved."""
+        return entry.key in self._since
+
+    def silent(self, expected: Iterable[Entry]) -> list[Entry]:
+        """Return those of *expected* that were told long ago."""
+        return self._told_before(expected, self.SILENCE_S)
+
+    def slow(self, expected: Iterable[Entry]) -> list[Entry]:
+        """Return those of *expected* that should have moved by now."""
+        return self._told_before(expected, self.SLOW_S)
+
+    def note(self, expected: Iterable[Entry], told: Collection[Entry], *, hasty: bool = True) -> None:
+        """Take note of who is expected to move now.
 
         Args:
-            may_go: Those that wait and may go; all others are forgotten.
+            expected: Those that have not moved; all others are forgotten.
             told: Those that have just been told something.
+            hasty: See already who is slow, not only who is silent.
 
         """
-        before, now = self._since, self._clock()
+        before, now, self._hasty = self._since, self._clock(), hasty
         self._since = {
-            entry.key: before.get(entry.key, now) for entry in may_go if entry.key in before or entry in told
+            entry.key: before.get(entry.key, now) for entry in expected if entry.key in before or entry in told
         }
 
     def due(self) -> float | None:
-        """Return the monotonic second at which somebody will have been silent for too long, None if nobody can be."""
-        return min(self._since.values()) + self.SILENCE_S if self._since else None
+        """Return the monotonic second at which to look for those told, None if there are none."""
+        now = self._clock()
+        patience_s = [
+            since + (self.SLOW_S if self._hasty and now < since + self.SLOW_S else self.SILENCE_S)
+            for since in self._since.values()
+        ]
+        return min(patience_s, default=None)
+
+    def _told_before(self, expected: Iterable[Entry], patience_s: float) -> list[Entry]:
+        now = self._clock()
+        return [entry for entry in expected if now - self._since.get(entry.key, now) >= patience_s]
+
+
+def to_rouse(awake: Sequence[Entry], me: Entry, slow: Collection[Entry], *, chief: bool) -> list[Entry]:
+    """Return whom to ask for a sign of life: behind slow ones as many as are slow, so that their number doubles.
+
+    Args:
+        awake: Those that wait and do not doze.
+        me: Who asks.
+        slow: Those of them that should have moved by now.
+        chief: The first of them is to be asked in any case.
+
+    """
+    asked = [] if not chief or awake[0] in slow else [awake[0]]
+    room, behind = len(slow), False
+    for entry in awake:
+        if entry in slow:
+            behind = True
+        elif entry == me:
+            behind = False
+        elif behind and room and entry not in asked:
+            asked.append(entry)
+            room -= 1
+    return asked

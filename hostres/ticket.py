@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from hostres import descriptors
 from hostres.listing import DOZING, WAITING, Entry, name_of
 from hostres.locks import FifoLock
+from hostres.pulse import Pulse
 from hostres.queue import Demand
 from hostres.summons import Summons
 from hostres.tickets import Record
@@ -33,6 +34,8 @@ class Ticket:
         parents: Numbers of the tickets it was asked for under, the nearest first.
         host: The one of them inside which it stood when it last looked, 0 for the machine.
         summons: Whom it has told that they may go.
+        roused: Whom it has asked for a sign of life.
+        pulse: Whether somebody looks after its line.
         unit: The thread that holds it as a part of another.
 
     """
@@ -45,6 +48,8 @@ class Ticket:
         self.parents = parents
         self.host = parents[0] if parents else 0
         self.summons = Summons()
+        self.roused = Summons()
+        self.pulse = Pulse()
         self.unit = 0
         self.demand: Demand = record.demand(number)
         self.holding = False
@@ -52,6 +57,7 @@ class Ticket:
         self.watches: dict[str, int] = {}
         self.rank = 0
         self.withdrawn = False
+        self._interval_s = self._look_s = 0.0
         self.mutex = threading.Lock()
         """Held to admit or withdraw it: one of the two wins."""
 
@@ -67,14 +73,24 @@ class Ticket:
         )
 
     def look_at(self, safety_net_s: Sequence[float]) -> float:
-        """Return the monotonic second at which to look although nothing has happened.
+        """Return the monotonic second at which to look, or see to the line, although nothing has happened.
 
         Args:
             safety_net_s: Seconds after which to look, by rank.
 
         """
-        at, due = time.monotonic() + safety_net_s[self.rank], self.summons.due()
-        return at if due is None else min(at, due)
+        self._interval_s, self._look_s = safety_net_s[0], time.monotonic() + safety_net_s[self.rank]
+        for due in (self.summons.due(), self.roused.due()):
+            self._look_s = self._look_s if due is None else min(self._look_s, due)
+        return self.see_at()
+
+    def see_at(self) -> float:
+        """Return the same, after it has seen to the line only."""
+        return self._look_s if self.rank < 2 else min(self._look_s, self.pulse.due(self._interval_s))
+
+    def must_look(self) -> bool:
+        """Return whether it must look, nothing having happened: it is time, or nobody else does."""
+        return time.monotonic() >= self._look_s or self.pulse.missed()
 
     def poll(self, timeout_s: float) -> frozenset[str] | None:
         """Wait until something happens.

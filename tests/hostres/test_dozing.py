@@ -5,19 +5,22 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from hostres.coordinator import Admitted, NotAdmitted
+from hostres.coordinator import Admitted, Coordinator, NotAdmitted, Patience
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.listing import DOZING, Entry
-from hostres.summons import Summons
+from hostres.pulse import Pulse
+from hostres.summons import Summons, to_rouse
 from tests.hostres.support import LIMIT_S, Child, children, coordinator, eventually, rows, stop, waiting
 
 WAITER = """
 import hostres.coordinator, hostres.summons
 hostres.summons.Summons.SILENCE_S = {silence_s}
+hostres.summons.Summons.SLOW_S = {silence_s} / 8
 hostres.coordinator.SAFETY_NET_S = {net_s}
 coordinator = Coordinator(FOLDER)
 say("asks")
@@ -126,7 +129,7 @@ def test_whoever_stands_behind_a_dozing_one_watches_whom_that_one_watched() -> N
         assert last.line().split()[2] == "0"
 
 
-def test_a_stopped_waiter_that_does_not_fit_is_let_alone_and_others_go_past_it() -> None:
+def test_others_go_past_a_stopped_waiter_that_does_not_fit() -> None:
     with children() as start, coordinator(x=2) as machine:
         one, two = machine.lease({"x": 1}), machine.lease({"x": 1})
         (chief,) = queue_up({"x": 2}, start=start)
@@ -136,7 +139,6 @@ def test_a_stopped_waiter_that_does_not_fit_is_let_alone_and_others_go_past_it()
         stop(chief)
         one.release()
         assert small.line().split()[0] == "held"
-        assert dozing() == []
         small.tell()
         two.release()
         os.kill(chief.pid, signal.SIGCONT)
@@ -159,6 +161,135 @@ def test_behind_a_stopped_chief_the_next_one_tells_those_that_may_go() -> None:
         assert last.line().split()[2] == "0"
         other.release()
         one.release()
+
+
+LOOKS_AFTER = (0.2, 0.2, 600.0)
+"""The first two look often; all others only if these do not."""
+
+MANY = 5
+
+
+def queue_up_behind_stopped(
+    stopped: dict[str, int], last: dict[str, int], *, start: Callable[[str], Child], before: int = 0
+) -> tuple[list[Child], Child]:
+    """Let several wait and one more, then stop all of them but the last."""
+    queue = []
+    for count in range(MANY):
+        queue.append(start(waiter(stopped)))
+        queue[-1].line()
+        waiting(before + count + 1)
+    behind = start(waiter(last, net_s=LOOKS_AFTER))
+    behind.line()
+    waiting(before + MANY + 1)
+    for child in queue:
+        stop(child)
+    return queue, behind
+
+
+def test_however_many_are_stopped_in_front_the_first_that_is_not_goes_on_and_they_keep_their_places() -> None:
+    with children() as start, coordinator(x=1) as machine:
+        lease = machine.lease({"x": 1})
+        stopped, last = queue_up_behind_stopped({"x": 1}, {"x": 1}, start=start)
+        lease.release()
+        assert last.line().split()[:2] == ["held", str(lease.ticket + MANY + 1)]
+        assert dozing() == [lease.ticket + 1 + place for place in range(MANY)]
+        for child in reversed(stopped):
+            os.kill(child.pid, signal.SIGCONT)
+        eventually(lambda: not dozing())
+        last.tell()
+        for place, child in enumerate(stopped):
+            assert child.line().split()[:2] == ["held", str(lease.ticket + 1 + place)]
+            child.tell()
+
+
+def test_however_many_are_stopped_behind_the_chief_the_first_that_is_not_goes_on() -> None:
+    with children() as start, coordinator(x=1, y=1) as machine:
+        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+        chief = start(waiter({"y": 1}, net_s=LOOKS_AFTER))
+        chief.line()
+        waiting(1)
+        _, last = queue_up_behind_stopped({"x": 1}, {"x": 1}, start=start, before=1)
+        two.release()
+        assert last.line().split()[0] == "held"
+        assert len(dozing()) == MANY
+        one.release()
+        assert chief.line().split()[0] == "held"
+
+
+def test_inside_a_lease_too_the_first_that_is_not_stopped_goes_on() -> None:
+    with children() as start, coordinator(x=1) as machine, machine.lease({"x": 1}) as outer:
+        part = machine.lease({"x": 1}, parent=outer)
+        start(waiter({"x": 1}, net_s=LOOKS_AFTER)).line()  # looks after the line on the machine, which is another one
+        waiting(1)
+        environ = dict(outer.environment)
+
+        def start_inside(code: str) -> Child:
+            return start(code, environ=environ)
+
+        _, last = queue_up_behind_stopped({"x": 1}, {"x": 1}, start=start_inside, before=1)
+        part.release()
+        assert last.line().split()[0] == "held"
+        assert len(dozing()) == MANY
+
+
+def test_nothing_is_kept_for_a_patient_one_that_is_stopped() -> None:
+    patience = Patience(factor=0, least_s=0)
+    with children() as start, Coordinator(machine_folder(os.environ), explicit={"x": 2}, patience=patience) as machine:
+        lease = machine.lease({"x": 1})
+        (big,) = queue_up({"x": 2}, start=start)
+        small = start(waiter({"x": 1}, net_s=LOOKS_AFTER))
+        small.line()
+        waiting(2)
+        assert small.silent()
+        stop(big)
+        assert small.line().split()[0] == "held"
+        assert dozing() == [lease.ticket + 1]
+        os.kill(big.pid, signal.SIGCONT)
+        eventually(lambda: not dozing())
+        with pytest.raises(HostlerError):
+            machine.lease({"x": 1}, wait=0)
+        lease.release()
+        small.tell()
+        assert big.line().split()[0] == "held"
+
+
+def test_as_long_as_somebody_looks_nobody_else_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    now = 1000.0
+    monkeypatch.setattr("hostres.pulse.time.monotonic", lambda: now)
+    one, two = Pulse(), Pulse()
+    one.place = two.place = str(tmp_path / "sign")
+    assert two.missed()  # not even the place is there
+    (tmp_path / "sign").touch()
+    assert 0 < two.due(1.0) - now <= 1.5
+    assert not two.missed()
+    for _ in range(3):
+        now += 1.5
+        one.leave()
+        assert not two.missed()
+    now += 0.9
+    assert not two.missed()  # too early to tell
+    now += 0.6
+    assert two.missed()
+    assert two.missed() is False  # and it is to look no more often than that
+    os.utime(tmp_path / "sign", (0, 0))  # the wall clock was set back
+    now += 1.5
+    assert not two.missed()
+
+
+def test_whom_to_rouse_doubles_with_every_look() -> None:
+    queue = [Entry(number, "a", "w", f"w.{number}.a") for number in range(12)]
+    slow: list[Entry] = []
+    rounds = []
+    while True:
+        asked = to_rouse(queue, queue[-1], slow, chief=True)
+        if not asked:
+            break
+        rounds.append([entry.number for entry in asked])
+        slow.extend(asked)
+    assert rounds == [[0], [1], [2, 3], [4, 5, 6, 7], [8, 9, 10]]
+    assert to_rouse(queue, queue[0], [], chief=False) == []
+    assert to_rouse(queue, queue[0], [queue[3]], chief=False) == [queue[4]]
+    assert to_rouse(queue, queue[4], [queue[3]], chief=False) == []
 
 
 def test_a_dozing_waiter_holds_nothing_back_from_whoever_comes_new() -> None:
@@ -253,13 +384,17 @@ def test_who_is_told_and_does_not_move_is_silent_after_two_seconds() -> None:
     one, two = Entry(1, "a", "w", "w.1.a"), Entry(2, "b", "w", "w.2.b")
     assert summons.due() is None
     summons.note([one, two], [one])
+    assert summons.due() == 100.25
+    assert summons.slow([one, two]) == []
+    now = 100.25
+    assert summons.slow([one, two]) == [one]
     assert summons.due() == 102.0
     now = 101.9
     assert summons.silent([one, two]) == []
     summons.note([one, two], [one, two])
     now = 102.0
     assert summons.silent([one, two]) == [one]
-    summons.note([two], [])
+    summons.note([two], [], hasty=False)
     assert summons.due() == 103.9
     summons.note([one, two], [one])
     assert summons.silent([one]) == []  # it could not go in between

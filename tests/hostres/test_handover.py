@@ -4,6 +4,7 @@ import os
 import select
 import signal
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -14,7 +15,7 @@ from hostres.folders import machine_folder
 from hostres.machine import Machine
 from hostres.poller import SAFETY_NET_S
 from hostres.top import snapshot
-from tests.hostres.support import LIMIT_S, Child, children, coordinator, holder, rows, waiting
+from tests.hostres.support import LIMIT_S, Child, children, coordinator, eventually, holder, rows, waiting
 
 REPORTER = """
 import hostres.coordinator
@@ -278,6 +279,21 @@ def test_without_hang_ups_and_pokes_the_safety_net_still_makes_progress(monkeypa
         machine.machine._gate.leave()
         assert admitted.wait(LIMIT_S)
         assert machine.safety_net_looks >= machine.safety_net_progress >= 1
+
+
+def test_who_waits_long_looks_no_more_often_than_the_safety_net_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hostres.poller.SAFETY_NET_S", (0.1, 0.1, 60.0))
+    monkeypatch.setattr("hostres.summons.Summons.SILENCE_S", 0.2)
+    with coordinator(x=1) as machine:
+        lease = machine.lease({"x": 1})
+        asks = [machine.ask({"x": 1}, notify=lambda _: None) for _ in range(5)]
+        waiting(5)
+        looks, began = machine.machine.looks, time.monotonic()
+        eventually(lambda: time.monotonic() - began > 1.0)
+        assert machine.machine.looks - looks < 60 * (time.monotonic() - began)  # two look, and one is asked for a sign
+        for ask in asks:
+            ask.withdraw()
+        lease.release()
 
 
 def test_the_safety_net_is_wide_for_all_but_the_first_two() -> None:

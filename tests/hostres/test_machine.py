@@ -30,6 +30,7 @@ class Crowd:
         record = Record(claims=claims, keys=(), asked_boot_ns=boot_ns() - waited_ns)
         ticket = self.machine.ask(record, asker=Asker(parents=parents))
         ticket.summons = Summons(clock=lambda: self.now_s)
+        ticket.roused = Summons(clock=lambda: self.now_s)
         self.tickets.append(ticket)
         return ticket
 
@@ -104,6 +105,24 @@ def test_who_is_told_and_does_not_move_dozes_after_two_seconds_is_told_again_and
     assert crowd.look(silent)
     assert silent.holding
     assert name(silent).startswith("h.")
+
+
+def test_a_chief_that_answers_is_asked_for_a_sign_of_life_at_every_look_and_never_passed_over(crowd: Crowd) -> None:
+    crowd.ask({"x": 2})
+    chief, second = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    for _ in range(5):
+        crowd.now_s += 1.0
+        crowd.machine.look(second, unprompted=True)
+        assert second.roused.due() == crowd.now_s + 2.0
+        assert told(chief)
+        crowd.look(chief)
+    assert name(chief).startswith("w.")
+    crowd.machine.look(second, unprompted=True)
+    for _ in range(2):
+        crowd.now_s += 1.0
+        crowd.machine.look(second, unprompted=True)
+    assert name(chief).startswith("z.")
+    assert second.roused.due() is None
 
 
 def test_a_patient_one_that_dozes_keeps_nothing_and_whoever_may_go_is_told(crowd: Crowd) -> None:
