@@ -15,6 +15,7 @@ from typing import Final
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder
+from hostres.listing import HOLDING, Entry, Listing
 from hostres.locks import NEW, Gate, is_held, poke
 from hostres.tickets import Record, TicketFolder
 
@@ -51,12 +52,30 @@ def revoke(folder: Path, number: int) -> None:
             if name is None:
                 raise missing
             taken.write(number, _record(tickets, number))
-            for waiter in tickets.scan().awake[:2]:  # the chief counts again; it may be dying, so also who follows
+            for waiter in concerned(tickets.scan(), number):
                 poke(tickets.path(waiter.name))
             poke(tickets.path(name))
             os.rename(tickets.path(name), taken.path(name))
     except OSError as error:
         raise unavailable(f"ticket {number} could not be taken back", error) from error
+
+
+def concerned(listing: Listing, number: int) -> list[Entry]:
+    """Return whom it concerns that a ticket is taken back, as no hang-up tells them while somebody has it open.
+
+    Args:
+        listing: What `t/` holds.
+        number: The ticket.
+
+    """
+    entry = next((entry for entry in listing.entries if entry.number == number), None)
+    if entry is None:
+        return []  # what is not called like a ticket stands nowhere
+    line = listing.line(listing.host(entry))
+    first = line.awake[:2]  # the chief counts again; it may be dying, so also who follows
+    behind = [waiter for waiter in line.awake if waiter.number > number][:1] if entry in line.waiting else []
+    inside = listing.inside[number].waiting if entry.state == HOLDING and number in listing.inside else []
+    return sorted({*first, *behind, *inside} - {entry})
 
 
 def _record(tickets: TicketFolder, number: int) -> Record:

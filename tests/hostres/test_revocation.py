@@ -11,7 +11,7 @@ from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.revocation import revoke
 from hostres.top import snapshot
-from tests.hostres.support import LIMIT_S, children, coordinator, holder, rows, waiting
+from tests.hostres.support import LIMIT_S, children, coordinator, holder, rows, stop, waiting
 
 
 def refused(code: Code) -> "pytest.RaisesExc[HostlerError]":
@@ -89,6 +89,66 @@ def test_the_waiters_behind_a_revoked_waiter_go_on() -> None:
         take_back(rows("waiting")[0].ticket)
         lease.release()
         second.line()
+
+
+WAITER = """
+import hostres.coordinator
+hostres.coordinator.SAFETY_NET_S = (600.0, 600.0, 600.0)  # a lost wake-up shows
+coordinator = Coordinator(FOLDER)
+lease = coordinator.lease({"x": 1})
+say("held", coordinator.safety_net_looks)
+hear()
+lease.release()
+hear()
+"""
+
+
+def test_who_waits_inside_it_waits_on_the_machine_at_once() -> None:
+    """Its descriptor leaked, so that no hang-up tells them."""
+    with coordinator(x=2) as machine, children() as start:
+        lease = machine.lease({"x": 1})
+        part = machine.lease({"x": 1}, parent=lease)
+        leak = subprocess.Popen(["sleep", "600"], pass_fds=[lease.fd])
+        inside = []
+        for count in (1, 2):
+            inside.append(start(WAITER, environ=dict(lease.environment)))
+            waiting(count)
+        take_back(lease.ticket)
+        assert inside[0].line() == "held 0"
+        assert inside[1].silent()
+        part.release()
+        assert inside[1].line() == "held 0"
+        leak.kill()
+        leak.wait()
+        lease.release()
+
+
+def test_who_waits_for_a_part_that_is_taken_back_gets_it_at_once() -> None:
+    with coordinator(x=1) as machine, machine.lease({"x": 1}) as lease, children() as start:
+        part = machine.lease({"x": 1}, parent=lease)
+        leak = subprocess.Popen(["sleep", "600"], pass_fds=[part.fd])
+        part.release()
+        waiter = start(WAITER, environ=dict(lease.environment))
+        waiting(1)
+        take_back(part.ticket)
+        assert waiter.line() == "held 0"
+        leak.kill()
+        leak.wait()
+
+
+def test_who_waits_behind_a_stopped_waiter_that_is_taken_back_stands_behind_the_one_before() -> None:
+    with coordinator(x=1) as machine, children() as start:
+        lease = machine.lease({"x": 1})
+        queue = []
+        for count in range(1, 6):
+            queue.append(start(WAITER))
+            waiting(count)
+        stop(queue[3])
+        take_back(lease.ticket + 4)
+        for child in queue[:3]:
+            child.kill()
+        lease.release()
+        assert queue[4].line() == "held 0"
 
 
 def test_what_does_not_live_cannot_be_taken_back() -> None:
