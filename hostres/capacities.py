@@ -182,9 +182,9 @@ def _put_in_force(folder: Path, changes: Mapping[str, int | None], draft: Replac
         else:
             capacity[name] = units
     next_ticket = max(listing.highest + 1, state.next_ticket)
-    state_file.write(replace(state, capacity=capacity, next_ticket=next_ticket))
     for name in _concerned(tickets, listing, capacity):
-        poke(tickets.path(name))
+        poke(tickets.path(name))  # it waits at the gate until all is done
+    state_file.write(replace(state, capacity=capacity, next_ticket=next_ticket))
 
 
 def _concerned(tickets: TicketFolder, listing: Listing, capacity: Mapping[str, int]) -> Iterable[str]:

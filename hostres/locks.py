@@ -339,11 +339,16 @@ def poke(path: Path | str) -> bool:
     Returns:
         Whether there is an owner to wake.
 
+    Raises:
+        OSError: No descriptor is left, so that it could not be told.
+
     """
     with descriptors.guard:  # a forked copy of a writing end would hide the owner's death
         try:
             fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise
             return False
         try:
             os.write(fd, b"!")
