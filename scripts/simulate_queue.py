@@ -2,7 +2,9 @@
 
 Jobs arrive, wait, hold what they claim for a while, and leave; nothing else takes time. The row *patient* is
 decided by `hostres.queue.decide`, the very function that the machine uses, with the average turn kept as the
-machine keeps it. The others are the usual rules, as plain functions, for comparison.
+machine keeps it: a turn counts when it has ended. *Patient, with foresight* knows at its start how long each job
+will take, and counts its turn then, which no machine can. The others are the usual rules, as plain functions, for
+comparison.
 """
 
 import argparse
@@ -150,11 +152,13 @@ def patient(moment: Moment) -> Sequence[int]:
     ).go
 
 
+FORESIGHT: Final = "patient, with foresight"
 RULES: Final[Mapping[str, Rule]] = {
     "first in, first out": first_in_first_out,
     "reserve for all earlier": reserve_for_all,
     "greedy": greedy,
     "patient": patient,
+    FORESIGHT: patient,
 }
 
 
@@ -176,6 +180,11 @@ class Outcome:
     late_s: float
     whole_mean_s: float
     whole_max_s: float
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """All of them that are seconds."""
+        return (self.mean_s, self.late_s, self.whole_mean_s, self.whole_max_s)
 
 
 def trace(jobs: int, seed: int, load: float) -> list[Job]:
@@ -200,8 +209,13 @@ def trace(jobs: int, seed: int, load: float) -> list[Job]:
     return made
 
 
-def simulate(rule: Rule, jobs: Sequence[Job]) -> Outcome:
+def simulate(rule: Rule, jobs: Sequence[Job], *, foresight: bool = False) -> Outcome:
     """Return how a rule does with *jobs*.
+
+    Args:
+        rule: The rule.
+        jobs: In order of arrival.
+        foresight: A turn counts when the job starts, with the time that it will take.
 
     Raises:
         AssertionError: It let too many go.
@@ -213,6 +227,11 @@ def simulate(rule: Rule, jobs: Sequence[Job]) -> Outcome:
     ends: list[tuple[float, int]] = []
     waited: list[tuple[Job, float]] = []
     state = MachineState(boot="", next_ticket=1, turnaround_ns=0, capacity=CAPACITY)
+
+    def count(turn_s: float) -> MachineState:
+        turn_ns = state.after_turn(int(turn_s * SECOND_NS))
+        return MachineState(boot="", next_ticket=1, turnaround_ns=turn_ns, capacity=CAPACITY)
+
     now_s = busy = 0.0
     while to_come or ends:
         next_s = min([*(job.arrives_s for job in to_come[-1:]), *(at for at, _ in ends[:1])])
@@ -220,8 +239,8 @@ def simulate(rule: Rule, jobs: Sequence[Job]) -> Outcome:
         now_s = next_s
         while ends and ends[0][0] <= now_s:
             job = holders.pop(heapq.heappop(ends)[1])
-            turn_ns = int((now_s - job.arrives_s) * SECOND_NS)
-            state = MachineState(boot="", next_ticket=1, turnaround_ns=state.after_turn(turn_ns), capacity=CAPACITY)
+            if not foresight:
+                state = count(now_s - job.arrives_s)
         while to_come and to_come[-1].arrives_s <= now_s:
             waiters.append(to_come.pop())
         moment = Moment(
@@ -233,6 +252,8 @@ def simulate(rule: Rule, jobs: Sequence[Job]) -> Outcome:
                 holders[job.number] = job
                 heapq.heappush(ends, (now_s + job.takes_s, job.number))
                 waited.append((job, now_s - job.arrives_s))
+                if foresight:
+                    state = count(now_s - job.arrives_s + job.takes_s)
         waiters = [job for job in waiters if job.number not in go]
         after = Moment(now_s=now_s, holders=tuple(holders.values()), waiters=(), turnaround_ns=0)
         assert min(after.free().values()) >= 0, "more is held than there is"
@@ -248,18 +269,27 @@ def simulate(rule: Rule, jobs: Sequence[Job]) -> Outcome:
     )
 
 
-def table(jobs: int, seed: int) -> Iterator[str]:
-    """Give the comparison, line by line."""
-    yield f"{jobs} jobs, seed {seed}; seconds of waiting"
+def table(jobs: int, seed: int, traces: int) -> Iterator[str]:
+    """Give the comparison, line by line.
+
+    Args:
+        jobs: How many in each trace.
+        seed: Of the first trace.
+        traces: How many traces, each with its own seed; of more than one mean and standard deviation are given.
+
+    """
+    seeds = range(seed, seed + traces)
+    yield f"{jobs} jobs, seed {seed}{f' to {seeds[-1]}' if traces > 1 else ''}; seconds of waiting"
     yield ""
     yield "| load | rule | cpu used | mean | 99 % | whole machine: mean | longest |"
     yield "| ---: | --- | ---: | ---: | ---: | ---: | ---: |"
     for load in LOADS:
-        made = trace(jobs, seed, load)
+        made = [trace(jobs, each, load) for each in seeds]
         for name, rule in RULES.items():
-            found = simulate(rule, made)
-            numbers = (found.mean_s, found.late_s, found.whole_mean_s, found.whole_max_s)
-            yield f"| {load} | {name} | {found.used:.0%} | {' | '.join(f'{number:.0f}' for number in numbers)} |"
+            found = [simulate(rule, one, foresight=name == FORESIGHT) for one in made]
+            used = statistics.mean(one.used for one in found)
+            numbers = [_spread(column) for column in zip(*(one.seconds for one in found), strict=True)]
+            yield f"| {load} | {name} | {used:.0%} | {' | '.join(numbers)} |"
 
 
 def main() -> int:
@@ -267,13 +297,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/simulate-queue", description="Compare who-goes-next rules.")
     parser.add_argument("jobs", nargs="?", type=int, default=5000, metavar="JOBS", help="how many (default: 5000)")
     parser.add_argument("seed", nargs="?", type=int, default=1, metavar="SEED", help="of the random trace (default: 1)")
+    parser.add_argument("--traces", type=int, default=1, metavar="N", help="how many traces, SEED and on (default: 1)")
     args = parser.parse_args()
-    if args.jobs < 1:
-        parser.error("at least one job")
-    for line in table(args.jobs, args.seed):
+    if args.jobs < 1 or args.traces < 1:
+        parser.error("at least one job and one trace")
+    for line in table(args.jobs, args.seed, args.traces):
         print(line, flush=True)
     print("\nsimulate-queue: every rule kept to the capacity and served every job")
     return 0
+
+
+def _spread(numbers: Sequence[float]) -> str:
+    if len(numbers) == 1:
+        return f"{numbers[0]:.0f}"
+    return f"{statistics.mean(numbers):.0f} ± {statistics.stdev(numbers):.0f}"
 
 
 def _demand(job: Job) -> Demand:
