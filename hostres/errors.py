@@ -4,6 +4,7 @@ Every refusal that reaches a user is a `HostlerError`: a stable code, the thing 
 """
 
 import errno
+import os
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
@@ -97,6 +98,9 @@ def unavailable(what: str, error: OSError) -> HostlerError:
 
     """
     reason = (error.strerror or str(error)).lower()
+    place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
+    if place and place not in what:
+        reason += f" ({place if place.isprintable() else repr(place)})"
     todo = MENDS.get(error.errno or 0, "check the disk and its permissions, then try again")
     return HostlerError(Code.UNAVAILABLE, f"{what}: {reason}", todo)
 

@@ -7,6 +7,7 @@ The one exception is a machine folder that the configuration shares with a group
 # ruff: noqa: PTH100, PTH114
 
 import contextlib
+import errno
 import os
 import pwd
 import stat
@@ -177,9 +178,11 @@ def open_private(path: Path | str, flags: int) -> int:
         return fd  # new: ours, and of one name
     try:
         fd = os.open(path, flags & ~(os.O_CREAT | os.O_EXCL))
-    except OSError:
+    except OSError as error:
         if os.path.islink(path):
             _unsafe(path, "is a symbolic link", "remove it")
+        if error.errno in (errno.EISDIR, errno.ENXIO):  # a folder, a socket
+            _unsafe(path, "is neither a file nor a FIFO", "move it away")
         raise
     try:
         check_private_status(path, os.fstat(fd))

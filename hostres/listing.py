@@ -55,6 +55,15 @@ class Entry(NamedTuple):
         )
 
 
+MAX_DIGITS: Final = 18
+"""No ticket's number has more, whatever a stray name says."""
+
+
+def is_number(text: str) -> bool:
+    """Return whether *text* can be the number of a ticket."""
+    return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+
+
 def name_of(number: int, nonce: str, state: str, parents: tuple[int, ...] = ()) -> str:
     """Return the name of a ticket."""
     if not parents:
@@ -118,7 +127,7 @@ class Listing(Line):
         for name in names:
             parts = name.split(".")
             number = parts[0] if parts[-1] == "json" else parts[1] if len(parts) in (3, 4, 5) else ""
-            if not number.isdecimal():
+            if not is_number(number):
                 (listing.unborn if name.startswith(NEW) else listing.strange).append(name)
                 continue
             count = int(number)
@@ -195,7 +204,7 @@ class Listing(Line):
 
 
 def _nested(number: int, parts: list[str], name: str) -> Entry | None:
-    parents = tuple(int(parent) for parent in parts[2].split("-") if parent.isdecimal())
+    parents = tuple(int(parent) for parent in parts[2].split("-") if is_number(parent))
     if not parents or len(parts) < 4:
         return None
     if parts[0] == INSIDE:

@@ -295,6 +295,8 @@ def probe(path: Path | str) -> int | None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise HostlerError(Code.UNSAFE_STATE, f"{path} is a symbolic link", "remove it") from None
+        if error.errno == errno.ENXIO:  # a socket
+            raise HostlerError(Code.UNSAFE_STATE, f"{path} is neither a file nor a FIFO", "move it away") from None
         raise
     try:
         status = os.fstat(fd)

@@ -15,7 +15,7 @@ from typing import Final
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder
-from hostres.listing import HOLDING, Entry, Listing
+from hostres.listing import HOLDING, Entry, Listing, is_number
 from hostres.locks import NEW, Gate, is_held, poke
 from hostres.tickets import Record, TicketFolder
 
@@ -88,7 +88,7 @@ def _record(tickets: TicketFolder, number: int) -> Record:
 def _fifos(tickets: TicketFolder) -> list[tuple[int, str]]:
     """Return number and name of every ticket, whatever its state."""
     names = ((name.split("."), name) for name in os.listdir(tickets.place) if not name.startswith(NEW))
-    return [(int(parts[1]), name) for parts, name in names if len(parts) >= 3 and parts[1].isdecimal()]
+    return [(int(parts[1]), name) for parts, name in names if len(parts) >= 3 and is_number(parts[1])]
 
 
 def _sweep(taken: TicketFolder) -> None:

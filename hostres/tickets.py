@@ -221,9 +221,18 @@ class TicketFolder:
             self.sweep_name(f"{entry.number}.json")
 
     def sweep_name(self, name: str) -> None:
-        """Remove a name that is nobody's."""
-        with contextlib.suppress(FileNotFoundError):
+        """Remove a name that is nobody's.
+
+        Raises:
+            HostlerError: `unsafe-state`: it is a folder, which nobody here has made.
+
+        """
+        try:
             os.unlink(self.path(name))
+        except FileNotFoundError:
+            pass
+        except IsADirectoryError:
+            raise HostlerError(Code.UNSAFE_STATE, f"{self.path(name)} is a folder", "move it away") from None
 
 
 def read_small(path: str) -> bytes:

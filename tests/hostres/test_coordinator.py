@@ -1,7 +1,10 @@
 """Asking for capacity: what is admitted, what waits, what is refused."""
 
+import contextlib
 import errno
 import os
+import re
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -478,6 +481,40 @@ def test_harmless_strangers_are_ignored_and_named(machine: Coordinator) -> None:
     machine.lease({"x": 1}, wait=0).release()
     assert set(snapshot(folder).strange) == {".DS_Store", "notes.txt~", "w.txt", "x.1.abc", "h.1.2.3.4.5"}
     assert (folder / "t" / ".DS_Store").exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "socket"])
+@pytest.mark.parametrize("name", ["gate", "state.json", "t/h.7.abcd", "t/.new.abcd", "t/7.json"])
+def test_what_cannot_be_there_is_named_or_swept(machine: Coordinator, name: str, kind: str) -> None:
+    """A8."""
+    machine.lease({}).release()
+    path = machine_folder(os.environ) / name
+    path.unlink(missing_ok=True)
+    if kind == "folder":
+        path.mkdir(mode=0o700)
+    else:
+        with socket.socket(socket.AF_UNIX) as listener, contextlib.chdir(path.parent):
+            listener.bind(path.name)
+        path.chmod(0o600)
+    if kind == "socket" and name in ("t/.new.abcd", "t/7.json"):
+        machine.lease({"x": 1}, wait=0).release()
+        machine.lease({"x": 1}, wait=0).release()
+        assert not path.exists()
+    else:
+        with refused(Code.UNSAFE_STATE, re.escape(str(path))):
+            for _ in range(2):
+                coordinator().lease({"x": 1}, wait=0).release()
+
+
+@pytest.mark.parametrize("number", ["9" * 200, "1" * 19, "٣", "0x7"])
+def test_a_name_with_a_number_that_no_ticket_has_is_a_stranger(machine: Coordinator, number: str) -> None:
+    lease = machine.lease({"x": 1})
+    for name in (f"h.{number}.abcd", f"w.{number}.abcd", f"s.{number}.1.abcd", f"s.8.{number}.abcd", f"{number}.json"):
+        (machine_folder(os.environ) / "t" / name).touch(mode=0o600)
+        assert name in snapshot(machine_folder(os.environ)).strange
+    with machine.lease({}, wait=0) as after:
+        assert after.ticket == lease.ticket + 1
+    lease.release()
 
 
 def test_a_damaged_record_of_a_live_ticket_is_never_guessed(machine: Coordinator) -> None:

@@ -132,7 +132,7 @@ def test_nobody_is_admitted_past_the_chief_unless_it_was_told(tmp_path: Path, co
     for step in range(1, MAX_STEPS):
         mine, other = (Machine(tmp_path / str(step), {"x": 1, "y": 1}) for _ in range(2))
         holder, chief = (other.ask(record({"y": 1})) for _ in range(2))
-        chief.drain()
+        chief.lock.drain()
         newcomer = None
         with pytest.MonkeyPatch.context() as patch:
             failing = Failing(patch, code, step, ever_after=ever_after)
