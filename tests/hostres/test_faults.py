@@ -109,6 +109,32 @@ def test_a_folder_deleted_under_live_tickets_is_noticed_by_all_of_them() -> None
         other.line()
 
 
+def test_a_folder_made_anew_by_another_process_sends_all_waiters_of_the_old_one_away() -> None:
+    """None of them waits for what will never come, and none is counted in the new one."""
+    waiter = """
+        try:
+            Coordinator(FOLDER).lease({"x": 1})
+        except HostlerError as error:
+            say(error.code)
+    """
+    folder = machine_folder(os.environ)
+    with coordinator(x=1) as machine, children() as start:
+        lease = machine.lease({"x": 1})
+        old = []
+        for count in (1, 2, 3, 4):
+            old.append(start(waiter))
+            waiting(count)
+        folder.rename(folder.with_name("gone"))
+        newcomer = start(holder({"x": 1}, explicit={"x": 1}))
+        assert newcomer.line().startswith("held 1")
+        assert {child.line() for child in old} <= {"unavailable", "ownership-lost"}
+        with refused(Code.OWNERSHIP_LOST):
+            lease.assert_owned()
+        lease.release()
+        assert [row.pid for row in rows()] == [newcomer.pid]
+        shutil.rmtree(folder.with_name("gone"))
+
+
 # -- descriptors -------------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +243,23 @@ def test_a_program_whose_wall_clock_is_hours_off_shares_the_machine(jump: str) -
         assert row.for_s < 60
         lease.release()
         assert waiter.communicate(timeout=LIMIT_S)[0] == "ran\n"
+        assert machine.safety_net_progress == 0
+
+
+def test_a_container_whose_boot_clock_is_shifted_waits_no_longer_and_no_less_than_others() -> None:
+    shift = "100000000"
+    shifted = ("unshare", "-T", "--boottime", shift)
+    if subprocess.run([*shifted, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("one may not make a time namespace here")
+    with coordinator(ffmpeg=2) as machine:
+        lease = machine.lease({"ffmpeg": 2})
+        command = [*shifted, *HOSTLER, "exec", "--claim", "ffmpeg=1", "--", "cat", "/proc/self/timens_offsets"]
+        waiter = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        waiting(1)
+        eventually(lambda: rows("waiting")[0].for_s > 0)
+        assert rows("waiting")[0].for_s < 60
+        lease.release()
+        assert shift in waiter.communicate(timeout=LIMIT_S)[0]
         assert machine.safety_net_progress == 0
 
 
