@@ -26,7 +26,10 @@ __all__ = ["DOZING", "HOLDING", "WAITING", "Entry", "Listing", "Record", "Ticket
 
 MAX_TICKETS: Final = 4096
 MAX_WORDS: Final = 4096
-"""Characters of a command line that are recorded."""
+"""Characters of a name, and of a command line, that are recorded."""
+
+_MOST: Final = 4 * MAX_WORDS
+"""As JSON, in which a character may take twelve, each of them takes no more: a record must not be too large to read."""
 
 _FORMAT: Final = 1
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
@@ -72,7 +75,7 @@ class Record:
                 "keys": self.keys,
                 "asked_boot_ns": self.asked_boot_ns,
                 "priority": self.priority,
-                "name": self.name[:MAX_WORDS],
+                "name": _cut(self.name, _MOST),
                 "pid": self.pid,
                 "command": _shortened(self.command),
             }
@@ -276,11 +279,20 @@ def write_new(path: str, data: bytes) -> None:
 
 
 def _shortened(command: Sequence[str]) -> list[str]:
-    words, room = [], MAX_WORDS
+    words: list[str] = []
+    room = _MOST
     for word in command:
-        if room <= 0:
+        if room <= 0 or len(words) >= MAX_WORDS:
             words.append("…")
             break
-        words.append(word[:room])
-        room -= len(word)
+        words.append(_cut(word, room))
+        room -= len(_ENCODE(words[-1])) + 1
     return words
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the start of a text, at most `MAX_WORDS` characters and *most* as JSON."""
+    text = text[:MAX_WORDS]
+    while text and len(_ENCODE(text)) > most + 2:
+        text = text[: len(text) * 3 // 4]
+    return text

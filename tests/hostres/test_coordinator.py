@@ -517,6 +517,27 @@ def test_a_name_with_a_number_that_no_ticket_has_is_a_stranger(machine: Coordina
     lease.release()
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("😀" * 5000, ["😀" * 5000]),
+        ("\0" * 10_000, ["\0" * 10] * 10_000),
+        ("a" * 1_000_000, ["b"] * 100_000),
+        ("", [""] * 100_000),
+        ("\udcff", ["\udcff", "\x1b[31m\n"]),
+    ],
+)
+def test_however_long_name_and_command_are_others_can_read_them(
+    machine: Coordinator, name: str, command: list[str]
+) -> None:
+    """Else nobody could be admitted as long as it lives."""
+    with machine.lease({"x": 1}, name=name, command=command), coordinator() as other:
+        other.lease({"cpu": 1}, wait=0).release()
+        (row,) = rows()
+        assert name.startswith(row.name)
+        assert len(row.name) >= min(len(name), 1024)
+
+
 def test_a_damaged_record_of_a_live_ticket_is_never_guessed(machine: Coordinator) -> None:
     lease = machine.lease({"x": 1})
     record = machine_folder(os.environ) / "t" / f"{lease.ticket}.json"
