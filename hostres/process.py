@@ -21,6 +21,7 @@ from hostres.holders import Identity
 from hostres.logs import KEEP_BYTES, BoundedLog
 from hostres.procfs import command_of, read_process
 from hostres.programs import find_program
+from hostres.reaping import reaper
 from hostres.spawning import Child, spawn
 from hostres.streams import OutputStream
 from hostres.trees import TOKEN, Tree, end_processes
@@ -102,6 +103,7 @@ class Supervised:
         self._exit: Exit | None = None
         self._ended: Ended | None = None
         self._done = threading.Event()
+        reaper.watch(child.pid)
         self._thread = threading.Thread(target=self._attend, name=f"hostres-process-{child.pid}", daemon=True)
         self._thread.start()
 
@@ -304,6 +306,7 @@ class Supervised:
             self._child.returncode = ended
             code, number = (ended, None) if ended >= 0 else (None, -ended)
             cpu_seconds, peak_bytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+        reaper.forget(self.pid)
         with self._mutex:
             self._exit = Exit(
                 code=code,

@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from pathlib import Path
@@ -448,3 +449,42 @@ def test_neither_we_nor_those_we_descend_from_are_leftovers() -> None:
         child = begin(code, environ={"HOSTLER_RUN": "run_a"})
         assert child.line() == "[]"
         assert child.line() == "[]"
+
+
+def test_the_first_process_of_a_container_reaps_what_its_processes_leave_and_nothing_else(tmp_path: Path) -> None:
+    """Field case 10: zombies pile up where nobody else takes them, and no exit status of a step is stolen."""
+    namespace = ("unshare", "--pid", "--fork", "--mount-proc")
+    if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("one may not make a process namespace here")
+    code = """
+        import os, subprocess, sys, time
+        from pathlib import Path
+        from hostres.process import Supervised
+        from hostres.procfs import all_processes
+        own = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
+        def run(script):
+            process = Supervised.start(["sh", "-c", script], env=dict(os.environ))
+            done = process.wait(20)
+            process.end(grace_s=0, reason="cleanup")
+            return done.code
+        print([run(f"(sleep 0.1 &); exit {number}") for number in range(5)])
+        daemon = "import os, time; os.setsid(); time.sleep(2.5)"
+        bare = subprocess.Popen([sys.executable, "-c", "pass"])
+        first = Supervised.start(["sh", "-c", f"{sys.executable} -c '{daemon}' & sleep 0.5"], env=dict(os.environ))
+        first.wait(20)
+        until = time.monotonic() + 20
+        def zombies():
+            return {pid for pid, process in all_processes().items() if process.gone and process.parent == 1}
+        while zombies() != {own.pid, bare.pid} or len(all_processes()) > 3:
+            assert time.monotonic() < until, zombies()
+            time.sleep(0.05)
+        print(own.wait(), bare.wait())
+    """
+    done = subprocess.run(
+        [*namespace, sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout.splitlines(), done.returncode) == (["[0, 1, 2, 3, 4]", "7 0"], 0), done.stderr
