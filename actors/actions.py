@@ -63,8 +63,48 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskPlanner:
+    """Let the node's planner work out what comes before its effect, off the scheduler's thread.
+
+    Attributes:
+        number: Which question about this node; its answer names it.
+        preparation: What it is worked out from; None asks for that preparation itself.
+
+    """
+
+    node: str
+    number: int
+    input: JsonValue
+    preparation: NodePlan | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetPlanner:
+    """Nobody waits for that answer any more."""
+
+    node: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconcile:
+    """Find out what an attempt that is over did, with the lease that was admitted for that, if any.
+
+    Attributes:
+        gate_passed: Whether the attempt was let through to an outside write.
+
+    """
+
+    node: str
+    attempt: int
+    plan: NodePlan
+    plan_sha256: str
+    gate_passed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Abort:
-    """Stop the work of an attempt.
+    """Stop the work of an attempt, or its reconciliation.
 
     Attributes:
         reason: cancel, timeout or drain.
@@ -76,6 +116,7 @@ class Abort:
     attempt: int
     reason: str
     grace_s: float
+    reconciling: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +203,9 @@ Action = (
     | WithdrawAsk
     | GiveBack
     | Dispatch
+    | AskPlanner
+    | ForgetPlanner
+    | Reconcile
     | Abort
     | EndLeftovers
     | SetTimer

@@ -81,7 +81,13 @@ class Executor(Shell):
             release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
         tell(
             self._scheduler,
-            Returned(node=self._node, attempt=self._attempt, outcome=outcome, release=release),
+            Returned(
+                node=self._node,
+                attempt=self._attempt,
+                outcome=outcome,
+                release=release,
+                reconciling=self._job.previous is not None,
+            ),
         )
         self.stop()
 
@@ -98,6 +104,7 @@ class Port:
         control: Control,
         logs: LogPaths,
         workspace: Callable[[], Path],
+        reconciling: bool,
     ) -> None:
         self._node = node
         self._attempt = attempt
@@ -105,6 +112,7 @@ class Port:
         self._control = control
         self._logs = logs
         self._workspace = workspace
+        self._reconciling = reconciling
         self._told_at = float("-inf")
 
     def log_path(self, stream: str) -> Path:
@@ -112,9 +120,10 @@ class Port:
         return self._logs(self._node, self._attempt, stream)
 
     def open_workspace(self) -> Path:
-        """Return the workspace, without what an earlier attempt left in it."""
+        """Return the workspace, without what an earlier attempt left in it; a reconciliation wants just that."""
         workspace = self._workspace()
-        empty(workspace)
+        if not self._reconciling:
+            empty(workspace)
         return workspace
 
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
@@ -131,7 +140,9 @@ class Port:
     def allow_publication(self) -> None:
         """Wait until this attempt is durably let through."""
         answer = _Answer()
-        wanted = PublicationWanted(node=self._node, attempt=self._attempt, reply_to=answer)
+        wanted = PublicationWanted(
+            node=self._node, attempt=self._attempt, reply_to=answer, reconciling=self._reconciling
+        )
         if not tell(self._scheduler, wanted):
             raise OperationFailed(FailureCode.CONFLICT, "this host no longer works on the run", "nothing was published")
         self._control.wait(answer.given)

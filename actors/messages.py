@@ -5,6 +5,7 @@ Actors tell, they never ask; an answer goes to the `reply_to` inside the message
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from pydantic import JsonValue
@@ -125,7 +126,68 @@ class Aborted:
     left: tuple[str, ...] = ()
 
 
-Outcome = Value | Failed | Aborted
+class Finding(StrEnum):
+    """What a reconciler can say of an attempt besides that it did its work."""
+
+    RETRY = "retry"
+    INCOMPATIBLE = "incompatible"
+    AMBIGUOUS = "ambiguous"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What became of an attempt that left no result.
+
+    Attributes:
+        message: Why, for people.
+
+    """
+
+    finding: Finding
+    message: str = ""
+
+
+Outcome = Value | Failed | Aborted | Found
+"""Of an attempt: a value, or why there is none. Of its reconciliation: the value it made after all, or `Found`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A planner has said what the exact plan will be worked out from.
+
+    Attributes:
+        descriptors: Of the input that it will look at.
+        max_input_bytes: Bound of the exact input; None is the policy's.
+        max_seconds: Bound of the time from admission; None is the policy's.
+
+    """
+
+    descriptors: JsonValue
+    max_input_bytes: int | None
+    max_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """A planner has worked out what exactly the node will do.
+
+    Attributes:
+        input: What the operation gets.
+        keys: Publication keys besides those that the policy finds in the input.
+
+    """
+
+    input: JsonValue
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannerAnswered:
+    """The planner of a node has answered."""
+
+    node: str
+    number: int
+    answer: Prepared | Exact | Failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,21 +205,33 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """The work of an attempt has ended, and its lease has been given back."""
+    """The work of an attempt has ended, and its lease has been given back.
+
+    Attributes:
+        reconciling: Whether that was its reconciliation.
+
+    """
 
     node: str
     attempt: int
     outcome: Outcome
     release: Release | None
+    reconciling: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationWanted:
-    """An attempt is about to write outside; it waits for `PublicationAllowed` or `PublicationRefused`."""
+    """An attempt is about to write outside; it waits for `PublicationAllowed` or `PublicationRefused`.
+
+    Attributes:
+        reconciling: Whether its reconciliation is.
+
+    """
 
     node: str
     attempt: int
     reply_to: Address
+    reconciling: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +274,7 @@ SchedulingMessage = (
     | Admitted
     | NotAdmitted
     | Returned
+    | PlannerAnswered
     | PublicationWanted
     | RequestsArrived
     | Judged

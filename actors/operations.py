@@ -1,4 +1,8 @@
-"""What the host can run in Python: operations and trusted compute, as values."""
+"""What the host can run in Python: operations and trusted compute, as values.
+
+An operation may bring three ports besides its function: `prepare` and `plan` work out, before anything is done, what
+exactly it will do; `reconcile` finds out what an attempt did that left no result.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,10 +10,72 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from actors.messages import Finding
+from actors.scheduling.state import Port
 from store.contracts import Policy
 
 if TYPE_CHECKING:
     from actors.context import Context
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparation:
+    """What `prepare` gives: what the exact plan will be worked out from, for people to see and to bound it.
+
+    Attributes:
+        descriptors: JSON that describes what will be looked at.
+        max_input_bytes: Bound of the exact input, bytes; None is the policy's.
+        max_seconds: Bound of the time from admission, seconds; None is the policy's.
+
+    """
+
+    descriptors: Any = None
+    max_input_bytes: int | None = None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactPlan:
+    """What `plan` gives: what exactly the operation will do.
+
+    Attributes:
+        input: The input that it will get.
+        keys: Publication keys besides the files that the policy finds in the input; no two nodes on the machine that
+            share one run at a time.
+
+    """
+
+    input: BaseModel
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previous:
+    """The attempt that `reconcile` is asked about.
+
+    Attributes:
+        attempt: Its number; `ctx.idempotency_key` is the one it had.
+        gate_passed: Whether it was let through to an outside write.
+
+    """
+
+    attempt: int
+    gate_passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """What `reconcile` gives if the attempt did not do its work, or nobody can tell; else it returns the output.
+
+    Attributes:
+        finding: `RETRY`, it did nothing that counts and may be made again; `INCOMPATIBLE`, what it left cannot be
+            gone on with; `AMBIGUOUS`, it cannot be told.
+        message: Why, for people.
+
+    """
+
+    finding: Finding
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +89,10 @@ class Operation:
         function: Called with a `Context` and the validated input.
         input_type: Pydantic model of the input.
         output_type: Pydantic model of the output.
+        prepare: Called with a `Planning` and the validated input; gives a `Preparation`.
+        plan: Called with a `Planning`, the validated input and the preparation's descriptors; gives an `ExactPlan`.
+        reconcile: Called with a `Context`, the validated input and a `Previous`; gives the output or a
+            `Reconciliation`.
 
     """
 
@@ -32,6 +102,14 @@ class Operation:
     function: Callable[..., Any]
     input_type: type[BaseModel]
     output_type: type[BaseModel]
+    prepare: Callable[..., Any] | None = None
+    plan: Callable[..., Any] | None = None
+    reconcile: Callable[..., Any] | None = None
+
+    @property
+    def ports(self) -> frozenset[Port]:
+        """Which of the three it brings."""
+        return frozenset(port for port in Port if getattr(self, port.value) is not None)
 
     def __call__(self, ctx: "Context", input: BaseModel) -> Any:
         """Call it as the function it is, for tests and for reuse inside another operation."""

@@ -17,12 +17,15 @@ from actors.actions import (
     Address,
     AnswerPublication,
     AskMachine,
+    AskPlanner,
     CancelTimer,
     Dispatch,
     EndLeftovers,
+    ForgetPlanner,
     GiveBack,
     Judge,
     NodeChanged,
+    Reconcile,
     RunChanged,
     RunLeft,
     SetTimer,
@@ -46,6 +49,7 @@ from actors.messages import (
     LeaseUnwanted,
     LeftoversEnded,
     MachineAnswer,
+    PlannerAnswered,
     Progress,
     Returned,
     RunLost,
@@ -56,7 +60,8 @@ from actors.messages import (
     WantLease,
     WantRuling,
 )
-from actors.operations import Compute, Operation
+from actors.operations import Compute, Operation, Previous
+from actors.planner import Planning, Question, answer
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S
@@ -74,6 +79,11 @@ from store.transactions import Claimed
 log = logging.getLogger(__name__)
 
 Attempt = tuple[str, int]
+Working = tuple[str, int, bool]
+"""Node, attempt, and whether it is the reconciliation of that attempt."""
+
+
+Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +111,8 @@ class Scheduler(Shell):
         self._commits = 0
         self._outbox: deque[tuple[int, list[Action]]] = deque()
         self._leases: dict[Attempt, Lease] = {}
-        self._executors: dict[Attempt, Address] = {}
+        self._executors: dict[Working, Address] = {}
+        self._planners: dict[Attempt, Control] = {}
 
     def setup(self) -> None:
         """Load the run and take it up."""
@@ -109,7 +120,12 @@ class Scheduler(Shell):
         if claimed is None:
             raise AssertionError
         self._claimed = None  # its values live on in the state alone
-        self._state: RunState = load(claimed, jobs=self._adopt.jobs, release_at_rest=self._adopt.release_at_rest)
+        self._state: RunState = load(
+            claimed,
+            jobs=self._adopt.jobs,
+            release_at_rest=self._adopt.release_at_rest,
+            ports={name: operation.ports for name, operation in self._adopt.operations.items()},
+        )
         self._folder = Path(claimed.record.folder)
         self._services.store.tell(FollowRequests(run_id=self._run_id, reply_to=self.actor_ref))
         self._decide(Begin(requests=claimed.requests))
@@ -121,12 +137,15 @@ class Scheduler(Shell):
                 self._release_outbox(number)
             case Progress():
                 self._report(message)
-            case MachineAnswer(answer=answer, lease=lease):
-                if isinstance(answer, Admitted):
-                    self._leases[answer.node, answer.attempt] = lease
-                self._decide(answer)
+            case MachineAnswer(answer=said, lease=lease):
+                if isinstance(said, Admitted):
+                    self._leases[said.node, said.attempt] = lease
+                self._decide(said)
             case Returned():
-                self._executors.pop((message.node, message.attempt), None)
+                self._executors.pop((message.node, message.attempt, message.reconciling), None)
+                self._decide(message)
+            case PlannerAnswered():
+                self._planners.pop((message.node, message.number), None)
                 self._decide(message)
             case Died():
                 self._executor_died(message)
@@ -142,8 +161,13 @@ class Scheduler(Shell):
         """Leave nothing behind: stop what still runs, close what was admitted and never used."""
         tell(self._services.store, ForgetRequests(run_id=self._run_id, reply_to=self.actor_ref))
         tell(self._services.timer, StopTimers(owner=self.actor_urn))
-        for (node, attempt), executor in self._executors.items():
-            tell(executor, Abort(node=node, attempt=attempt, reason="drain", grace_s=GRACE_S))
+        for (node, attempt, reconciling), executor in self._executors.items():
+            tell(
+                executor,
+                Abort(node=node, attempt=attempt, reason="drain", grace_s=GRACE_S, reconciling=reconciling),
+            )
+        for control in self._planners.values():
+            control.abort("drain", grace_s=0.0)
         for lease in self._leases.values():
             lease.release()
 
@@ -173,8 +197,6 @@ class Scheduler(Shell):
         match action:
             case NodeChanged() | RunChanged():
                 self._report(action)
-            case Dispatch():
-                self._dispatch(action)
             case AskMachine():
                 services.machine.tell(WantLease(run_id=self._run_id, ask=action, reply_to=self.actor_ref))
             case WithdrawAsk():
@@ -183,10 +205,6 @@ class Scheduler(Shell):
                 lease = self._leases.pop((action.node, action.attempt), None)
                 if lease is not None:
                     lease.release()
-            case Abort():
-                executor = self._executors.get((action.node, action.attempt))
-                if executor is not None:
-                    tell(executor, action)
             case SetTimer():
                 services.timer.tell(
                     StartTimer(
@@ -199,14 +217,52 @@ class Scheduler(Shell):
                 services.authorization.tell(WantRuling(judge=action, reply_to=self.actor_ref))
             case AnswerPublication():
                 tell(action.reply_to, action.answer)
-            case EndLeftovers():
-                self._end_leftovers(action.nodes)
             case RunLeft():
                 self._parent_tell(action)
+            case _:
+                self._work(action)
 
-    def _dispatch(self, action: Dispatch) -> None:
-        key = action.node, action.attempt
-        lease = self._leases.pop(key, None)
+    def _work(self, action: Work) -> None:
+        """Start or stop what runs on helper threads."""
+        match action:
+            case Dispatch():
+                self._dispatch(action)
+            case Reconcile():
+                self._dispatch(action, Previous(attempt=action.attempt, gate_passed=action.gate_passed))
+            case AskPlanner():
+                self._ask_planner(action)
+            case ForgetPlanner():
+                control = self._planners.pop((action.node, action.number), None)
+                if control is not None:
+                    control.abort("cancel", grace_s=0.0)
+            case Abort():
+                executor = self._executors.get((action.node, action.attempt, action.reconciling))
+                if executor is not None:
+                    tell(executor, action)
+            case EndLeftovers():
+                self._end_leftovers(action.nodes)
+
+    def _ask_planner(self, action: AskPlanner) -> None:
+        address, control = self.actor_ref, Control()
+        executor = self._state.nodes[action.node].planned.executor
+        if not isinstance(executor, OperationExecutor):
+            raise TypeError(f"{action.node} has no planner")
+        question = Question(
+            operation=self._adopt.operations[executor.operation, executor.version],
+            input=action.input,
+            preparation=action.preparation,
+        )
+        planning = Planning(run_id=self._run_id, node=action.node, folder=self._folder, control=control)
+        self._planners[action.node, action.number] = control
+
+        def work() -> None:
+            said = answer(question, planning)
+            tell(address, PlannerAnswered(node=action.node, number=action.number, answer=said))
+
+        self._services.threads.start(work)
+
+    def _dispatch(self, action: Dispatch | Reconcile, previous: Previous | None = None) -> None:
+        lease = self._leases.pop((action.node, action.attempt), None)
         control = Control()
         home = self._services.home
         port = Port(
@@ -216,17 +272,19 @@ class Scheduler(Shell):
             control=control,
             logs=lambda node, attempt, stream: home.log_path(self._run_id, node, attempt, stream),
             workspace=lambda: home.workspace(self._run_id, action.node, action.plan_sha256),
+            reconciling=previous is not None,
         )
 
         def open_context() -> Context:
             assignment = Assignment(run_id=self._run_id, node=action.node, attempt=action.attempt, folder=self._folder)
             return Context(assignment, control=control, host=port, lease=lease)
 
-        self._executors[key] = Executor.start(
+        self._executors[action.node, action.attempt, previous is not None] = Executor.start(
             job=Job(
                 plan=action.plan,
                 code=self._code(action),
-                files=self._files(action),
+                previous=previous,
+                files=self._files(action) if previous is None else (),
                 write_error=lambda text: write_log(port.log_path("error"), text),
                 open_context=open_context,
             ),
@@ -238,7 +296,7 @@ class Scheduler(Shell):
             attempt=action.attempt,
         )
 
-    def _files(self, action: Dispatch) -> tuple[KeptFile, ...]:
+    def _files(self, action: Dispatch | Reconcile) -> tuple[KeptFile, ...]:
         """Return the files of those commands whose output its input refers to.
 
         Only what lies in a workspace: where a person settled a command as completed, its output is that person's word.
@@ -258,7 +316,7 @@ class Scheduler(Shell):
             if file.path.is_relative_to(self._services.home.staging)
         )
 
-    def _code(self, action: Dispatch) -> Operation | Compute | None:
+    def _code(self, action: Dispatch | Reconcile) -> Operation | Compute | None:
         match action.plan.executor:
             case OperationExecutor(operation=kind, version=version):
                 operation: Operation | None = self._adopt.operations.get((kind, version))
@@ -271,13 +329,15 @@ class Scheduler(Shell):
 
     def _executor_died(self, message: Died) -> None:
         """Treat a broken executor as a fault of its node: the others go on."""
-        for (node, attempt), executor in list(self._executors.items()):
+        for (node, attempt, reconciling), executor in list(self._executors.items()):
             if getattr(executor, "actor_urn", None) == message.urn:
-                del self._executors[node, attempt]
+                del self._executors[node, attempt, reconciling]
                 outcome = Failed(
                     code=FailureCode.INTERNAL, message=f"its executor broke: {message.error!r}", todo="report this"
                 )
-                self._decide(Returned(node=node, attempt=attempt, outcome=outcome, release=None))
+                self._decide(
+                    Returned(node=node, attempt=attempt, outcome=outcome, release=None, reconciling=reconciling)
+                )
 
     def _end_leftovers(self, nodes: tuple[str, ...]) -> None:
         run_id, address = self._run_id, self.actor_ref

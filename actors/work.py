@@ -16,28 +16,16 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from actors.context import Context, OperationFailed
 from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files, sha256_of
-from actors.messages import Aborted, Failed, Outcome, Value
-from actors.operations import Compute, Operation
-from hostres.errors import Code, HostlerError, describe
+from actors.failures import failed
+from actors.messages import Aborted, Failed, Found, Outcome, Value
+from actors.operations import Compute, Operation, Previous, Reconciliation
+from hostres.errors import Code, HostlerError
 from store.contracts import CommandExecutor, ComputeExecutor, FailureCode, NodePlan, OperationExecutor
 from store.values import Domain, canonical, digest_bytes
 
 MAX_ERROR_CHARACTERS: Final = 256 * 1024
 
 log = logging.getLogger(__name__)
-
-CODES: Final = {
-    Code.INVALID_CLAIMS: FailureCode.INVALID_DATA,
-    Code.INVALID_DATA: FailureCode.INVALID_DATA,
-    Code.NOT_FOUND: FailureCode.UNAVAILABLE,
-    Code.UNAVAILABLE: FailureCode.UNAVAILABLE,
-    Code.UNSAFE_STATE: FailureCode.UNAVAILABLE,
-    Code.CONFLICT: FailureCode.CONFLICT,
-    Code.PROFILE_MISMATCH: FailureCode.CONFLICT,
-    Code.OWNERSHIP_LOST: FailureCode.CONFLICT,
-    Code.WAIT_TIMEOUT: FailureCode.TIMEOUT,
-}
-"""Failure codes of refusals that the host's own parts raise inside an operation; any other is internal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +34,7 @@ class Job:
 
     Attributes:
         code: The operation or compute of the plan; None for a command.
+        previous: The attempt whose outcome is to be found out; None makes an attempt.
         files: What completed commands left that it may use.
         write_error: Keeps the traceback of an exception that its code did not mean to raise.
         open_context: Makes the attempt's context; called on the helper thread.
@@ -54,6 +43,7 @@ class Job:
 
     plan: NodePlan
     code: Operation | Compute | None
+    previous: Previous | None = None
     files: tuple[KeptFile, ...] = ()
     write_error: Callable[[str], None]
     open_context: Callable[[], Context]
@@ -73,9 +63,11 @@ def perform(job: Job, control: Control) -> Outcome:
     try:
         call = _prepared(job)
     except (ValidationError, HostlerError, OperationFailed, OSError) as error:
-        return _failed(error, dispatched=False)
+        return failed(error, dispatched=False)
     try:
         value = call()
+        if isinstance(value, Found):
+            return value
         data = canonical(value)
     except OperationAborted:
         return Aborted(reason=control.reason or "cancel", left=tuple(control.left))
@@ -93,13 +85,15 @@ def perform(job: Job, control: Control) -> Outcome:
     return Value(value=value, data=data, sha256=digest_bytes(Domain.OUTPUT, data))
 
 
-def _prepared(job: Job) -> Callable[[], JsonValue]:
+def _prepared(job: Job) -> Callable[[], JsonValue | Found]:
     """Check everything that can be checked before the node's own code or program is reached."""
     check_files(job.files)
     match job.plan.executor, job.code:
         case OperationExecutor(), Operation() as operation:
             given = operation.input_type.model_validate_json(canonical(job.plan.input))
             context = job.open_context()
+            if job.previous is not None:
+                return lambda: _reconciled(operation, context, given, job.previous)
             return lambda: _dumped(operation.function(context, given), operation.output_type)
         case ComputeExecutor(), Compute() as compute:
             argument: Any = job.plan.input
@@ -111,6 +105,17 @@ def _prepared(job: Job) -> Callable[[], JsonValue]:
             return lambda: _command(context, command, cast("dict[str, Any]", job.plan.input))
         case executor, _:
             raise HostlerError(Code.CONFLICT, f"this host has no {executor.kind} for it", "resume it where it is")
+
+
+def _reconciled(
+    operation: Operation, context: Context, given: BaseModel, previous: Previous | None
+) -> JsonValue | Found:
+    if operation.reconcile is None:
+        raise TypeError(f"{operation.kind} cannot be reconciled here")
+    result = operation.reconcile(context, given, previous)
+    if isinstance(result, Reconciliation):
+        return Found(finding=result.finding, message=result.message)
+    return _dumped(result, operation.output_type)
 
 
 def _dumped(result: Any, output_type: type[BaseModel] | None) -> JsonValue:
@@ -195,60 +200,15 @@ def empty(workspace: Path) -> None:
 
 def _raised(error: BaseException, job: Job) -> Failed:
     """Return what an exception of the node's own code means; one that says nothing itself is told with its place."""
-    failed = _failed(error, dispatched=True)
+    told = failed(error, dispatched=True)
     if isinstance(error, OperationFailed | HostlerError):
-        return failed
+        return told
     job.write_error("".join(traceback.format_exception(error)))  # which copes with what cannot be printed
     frames = traceback.extract_tb(error.__traceback__)
     at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    failed = replace(
-        failed, message=f"{failed.message[:2000]}{at}", todo="read the traceback with: hostler logs RUN NODE"
-    )
+    told = replace(told, message=f"{told.message[:2000]}{at}", todo="read the traceback with: hostler logs RUN NODE")
     if isinstance(job.code, Compute) and isinstance(error, Exception):
         # the code ran to its end and answered; only where it did not is it unknown what it did
         todo = "mend the function and start a new run; this one goes on with the code stored with it"
-        return replace(failed, code=FailureCode.INVALID_DATA, todo=todo)
-    return failed
-
-
-def _failed(error: BaseException, *, dispatched: bool) -> Failed:
-    match error:
-        case OperationFailed():
-            return Failed(
-                code=error.code,
-                message=error.message,
-                todo=error.todo,
-                retryable=error.retryable,
-                dispatched=dispatched,
-            )
-        case HostlerError():
-            code = CODES.get(error.code, FailureCode.INTERNAL)
-            return Failed(code=code, message=error.what, todo=error.todo, dispatched=dispatched)
-        case ValidationError():
-            return Failed(
-                code=FailureCode.INVALID_DATA,
-                message=_first_fault(error),
-                todo="give it what its model asks for",
-                dispatched=dispatched,
-            )
-        case OSError():
-            return Failed(
-                code=FailureCode.UNAVAILABLE,
-                message=describe(error),
-                todo="mend that, then run it again",
-                dispatched=dispatched,
-            )
-        case _:
-            return Failed(
-                code=FailureCode.INTERNAL,
-                message=describe(error),
-                todo="mend the operation, then run it again",
-                dispatched=dispatched,
-            )
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_input=False)[0]
-    path = ".".join(str(part) for part in fault["loc"])
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{error.title}.{path}: {fault['msg']}{more}" if path else f"{error.title}: {fault['msg']}{more}"
+        return replace(told, code=FailureCode.INVALID_DATA, todo=todo)
+    return told

@@ -11,29 +11,34 @@ if TYPE_CHECKING:
     from typing import Any
 
     from actors.context import Completed, Context, OperationAborted, OperationFailed
-    from actors.operations import Compute, Operation
+    from actors.messages import Finding
+    from actors.operations import Compute, ExactPlan, Operation, Preparation, Previous, Reconciliation
+    from actors.planner import Planning
     from hostler.authoring import Build, NodeHandle, Workflow, compute, operation, workflow
     from hostler.compiler import Compiled, compile_workflow
     from hostler.config import Config
     from hostler.host import Host, Run
     from hostler.loading import load
     from hostres.errors import Code, HostlerError
-    from store.contracts import Effect, FailureCode, Policy, Resume
+    from store.contracts import Backoff, Effect, FailureCode, Policy, PreparationKind, Resume, Retry
 
 _HOMES = {
     "actors.context": ("Completed", "Context", "OperationAborted", "OperationFailed"),
-    "actors.operations": ("Compute", "Operation"),
+    "actors.messages": ("Finding",),
+    "actors.operations": ("Compute", "ExactPlan", "Operation", "Preparation", "Previous", "Reconciliation"),
+    "actors.planner": ("Planning",),
     "hostler.authoring": ("Build", "NodeHandle", "Workflow", "compute", "operation", "workflow"),
     "hostler.compiler": ("Compiled", "compile_workflow"),
     "hostler.config": ("Config",),
     "hostler.host": ("Host", "Run"),
     "hostler.loading": ("load",),
     "hostres.errors": ("Code", "HostlerError"),
-    "store.contracts": ("Effect", "FailureCode", "Policy", "Resume"),
+    "store.contracts": ("Backoff", "Effect", "FailureCode", "Policy", "PreparationKind", "Resume", "Retry"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Backoff",
     "Build",
     "Code",
     "Compiled",
@@ -42,15 +47,23 @@ __all__ = [
     "Config",
     "Context",
     "Effect",
+    "ExactPlan",
     "FailureCode",
+    "Finding",
     "Host",
     "HostlerError",
     "NodeHandle",
     "Operation",
     "OperationAborted",
     "OperationFailed",
+    "Planning",
     "Policy",
+    "Preparation",
+    "PreparationKind",
+    "Previous",
+    "Reconciliation",
     "Resume",
+    "Retry",
     "Run",
     "Workflow",
     "compile_workflow",

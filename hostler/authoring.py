@@ -37,13 +37,25 @@ COMPUTE_POLICY: Final = Policy(
 NO_POLICY: Final = Policy()
 
 
-def operation(kind: str, *, version: int = 1, policy: Policy = NO_POLICY) -> Callable[[Callable[..., Any]], Operation]:
+def operation(
+    kind: str,
+    *,
+    version: int = 1,
+    policy: Policy = NO_POLICY,
+    prepare: Callable[..., Any] | None = None,
+    plan: Callable[..., Any] | None = None,
+    reconcile: Callable[..., Any] | None = None,
+) -> Callable[[Callable[..., Any]], Operation]:
     """Make an operation of a function `(ctx, input: Model) -> Model`.
 
     Args:
         kind: Dotted name that plans use, `media.probe`.
         version: Raise it when the meaning changes.
         policy: What it may do, needs and costs at most.
+        prepare: `(ctx: Planning, input) -> Preparation`: what the exact plan will be worked out from.
+        plan: `(ctx: Planning, input, descriptors) -> ExactPlan`: the exact input, which is what a person approves.
+        reconcile: `(ctx: Context, input, previous: Previous) -> Model | Reconciliation`: what an attempt did that
+            left no result; the output if it did its work after all.
 
     Returns:
         The decorator; it gives an `Operation`, still callable as the function.
@@ -60,6 +72,7 @@ def operation(kind: str, *, version: int = 1, policy: Policy = NO_POLICY) -> Cal
             f"operation {kind}: trusted-code and explicit-code-replay are derived, for compute functions only",
             "choose another effect and resume class, or use @compute",
         )
+    _check_ports(kind, policy, prepare=prepare, plan=plan, reconcile=reconcile)
     names = _names_of_caller()
 
     def decorate(function: Callable[..., Any]) -> Operation:
@@ -88,9 +101,36 @@ def operation(kind: str, *, version: int = 1, policy: Policy = NO_POLICY) -> Cal
             function=function,
             input_type=input_type,
             output_type=output_type,
+            prepare=prepare,
+            plan=plan,
+            reconcile=reconcile,
         )
 
     return decorate
+
+
+def _check_ports(kind: str, policy: Policy, **ports: Callable[..., Any] | None) -> None:
+    """Refuse ports that could not be called, or never would be."""
+    takes = {"prepare": "(ctx, input)", "plan": "(ctx, input, descriptors)", "reconcile": "(ctx, input, previous)"}
+    for name, function in ports.items():
+        if function is None:
+            continue
+        subject = f"operation {kind}: {name} ({_name_of(function)})"
+        given, wanted = len(_positional(function, subject)), takes[name].count(",") + 1
+        if given != wanted:
+            raise invalid(
+                f"{subject}: it takes {given} parameters instead of {wanted}", f"write it as def f{takes[name]}"
+            )
+    if ports["reconcile"] is not None and policy.resume is Resume.DETERMINISTIC:
+        raise invalid(
+            f"operation {kind}: an interrupted deterministic attempt is simply made again; reconcile would never run",
+            "leave it out, or choose another resume class",
+        )
+    if policy.preparation and ports["prepare"] is None and ports["plan"] is None:
+        raise invalid(
+            f"operation {kind}: its policy names what its planner looks at, but it has none",
+            "give it prepare or plan, or leave preparation out of its policy",
+        )
 
 
 @overload

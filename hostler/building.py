@@ -26,6 +26,7 @@ from hostler.schemas import ANYTHING, input_schema, output_schema
 from hostler.templates import as_template
 from hostres.errors import HostlerError
 from store.contracts import (
+    MAX_PRIORITY,
     NODE_KEY_PATTERN,
     CommandExecutor,
     ComputeExecutor,
@@ -34,6 +35,7 @@ from store.contracts import (
     OperationExecutor,
     Policy,
     Resume,
+    Retry,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class Build:
         input: Any = None,
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
+        priority: int = 0,
     ) -> NodeHandle:
         """Add a node that runs an operation or a compute function.
 
@@ -73,6 +76,7 @@ class Build:
             input: Its input; handles in it refer to outputs of other nodes.
             after: Nodes it also waits for.
             label: For people.
+            priority: -10 to 10; of the nodes that are ready at once, the highest is taken up first.
 
         Returns:
             A handle of its output.
@@ -109,6 +113,7 @@ class Build:
                 input=self.template(given, subject, "input"),
                 after=self._keys(after, subject),
                 policy=code.policy,
+                priority=_priority(priority, subject),
                 code=code,
                 accepts=input_schema(code.input_type) if code.input_type else ANYTHING,
                 output=output_schema(code.output_type) if code.output_type else ANYTHING,
@@ -128,9 +133,11 @@ class Build:
         cwd: str | PathLike[str] | None = None,
         env: Mapping[str, Any] | None = None,
         stdin: Any = None,
+        retry: Retry | Mapping[str, Any] | None = None,
         input: Any = None,
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
+        priority: int = 0,
     ) -> NodeHandle:
         """Add a node that runs a program. Its output is {exit_code, outputs: {name: {path, bytes, sha256}}}.
 
@@ -145,9 +152,11 @@ class Build:
             cwd: Where it runs: absolute, or relative to the run's folder; by default the node's workspace.
             env: Added to its environment.
             stdin: A text it reads; by default nothing.
+            retry: When a failed attempt is made again by itself; by default never.
             input: A further value that belongs to the node's plan.
             after: Nodes it also waits for.
             label: For people.
+            priority: As of `call`.
 
         Returns:
             A handle of its output.
@@ -164,7 +173,14 @@ class Build:
             )
         files = output_files(outputs or {}, subject)
         policy = command_policy(
-            {"claims": dict(claims or {}), "effect": effect, "resume": resume, "max_seconds": max_seconds}, subject
+            {
+                "claims": dict(claims or {}),
+                "effect": effect,
+                "resume": resume,
+                "max_seconds": max_seconds,
+                "retry": retry or Retry(),
+            },
+            subject,
         )
         variables = env or {}
         for name in variables:
@@ -184,6 +200,7 @@ class Build:
                 input=template,
                 after=self._keys(after, subject),
                 policy=policy,
+                priority=_priority(priority, subject),
                 accepts=COMMAND_INPUT,
                 output=command_output(files),
             )
@@ -300,3 +317,12 @@ class Build:
             raise invalid(f"node {draft.key}: its label is no text of at most 255 characters", "shorten it")
         self.drafts[draft.key] = draft
         return NodeHandle(draft.key, (), self)
+
+
+def _priority(priority: Any, subject: str) -> int:
+    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
+        raise invalid(
+            f"{subject}: priority {priority!r} is no whole number from -{MAX_PRIORITY} to {MAX_PRIORITY}",
+            "give it one, or leave it out",
+        )
+    return priority

@@ -165,6 +165,7 @@ def _planned(draft: Draft, dependencies: tuple[str, ...]) -> PlannedNode:
         input=draft.input,
         dependencies=dependencies,
         policy=draft.policy,
+        priority=draft.priority,
         input_schema_sha256=draft.input_sha256,
         output_schema_sha256=draft.output_sha256,
     )

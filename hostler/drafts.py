@@ -26,6 +26,7 @@ class Draft:
     input: JsonValue
     after: tuple[str, ...]
     policy: Policy
+    priority: int = 0
     code: Operation | Compute | None = None
     accepts: Schema = field(default_factory=lambda: ANYTHING)
     output: Schema = field(default_factory=lambda: ANYTHING)

@@ -19,14 +19,13 @@ from hostler.refusals import about, first_problem, invalid, place
 from hostler.schemas import takes_text
 from hostler.workflows import Input, Workflow
 from hostres.errors import HostlerError
-from store.contracts import MAX_SAFE_INTEGER, Effect, Name, Resume
+from store.contracts import MAX_PRIORITY, MAX_SAFE_INTEGER, Effect, Name, Resume, Retry
 from store.references import substitute_inputs
 
 LATER: Final = {
     "top": frozenset({"limits"}),
-    "node": frozenset({"parent", "owner", "budget", "authority", "evidence", "priority"}),
+    "node": frozenset({"parent", "owner", "budget", "authority", "evidence"}),
     "executor": frozenset({"agent"}),
-    "command": frozenset({"retry"}),
 }
 """Fields of the format that this version does not act on; to ignore them would be to break a promise."""
 
@@ -57,6 +56,7 @@ class Command(_Part):
     effect: Effect = Field(default=Effect.LOCAL_DERIVED_WRITE, strict=False)
     resume: Resume = Field(default=Resume.DETERMINISTIC, strict=False)
     max_seconds: float = COMMAND_SECONDS
+    retry: Retry = Retry()
 
 
 class Executor(_Part):
@@ -75,6 +75,7 @@ class Node(_Part):
     label: str | None = None
     after: list[str] = Field(default_factory=list)
     input: JsonValue = None
+    priority: int = Field(default=0, ge=-MAX_PRIORITY, le=MAX_PRIORITY)
     executor: Executor
 
 
@@ -168,18 +169,20 @@ def _later(document: JsonValue) -> Iterator[tuple[str | int, ...]]:
         executor = node.get("executor")
         if isinstance(executor, dict):
             yield from (("nodes", index, "executor", name) for name in executor if name in LATER["executor"])
-            command = executor.get("command")
-            if isinstance(command, dict):
-                yield from (
-                    ("nodes", index, "executor", "command", name) for name in command if name in LATER["command"]
-                )
 
 
 def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
     given: Any = substitute_inputs(node.input, values)
     executor = node.executor
     if executor.operation is not None:
-        build.call(executor.operation, key=node.key, input=given, after=node.after, label=node.label)
+        build.call(
+            executor.operation,
+            key=node.key,
+            input=given,
+            after=node.after,
+            label=node.label,
+            priority=node.priority,
+        )
     elif executor.gate is not None:
         build.gate(executor.gate, key=node.key, input=given, after=node.after, label=node.label)
     elif executor.command is not None:
@@ -196,9 +199,11 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             cwd=fill(words.cwd),
             env=fill(words.env),
             stdin=fill(words.stdin),
+            retry=words.retry,
             input=given,
             after=node.after,
             label=node.label,
+            priority=node.priority,
         )
 
 

@@ -275,9 +275,16 @@ class Host:
         return self._adopt(run_id, operations, computes)
 
     def operate(self, run_id: str) -> Outcome:
-        """Take up what people asked of a run that no host works on, and hand it back; nothing of it is started."""
-        run = self._adopt(run_id, {}, {}, jobs=0)
-        return run.wait()
+        """Take up what people asked of a run that no host works on, and hand it back; nothing of it is started.
+
+        What an interrupted attempt did is for its operation to find out; where that cannot be had here, its node is
+        left to whoever resumes the run.
+        """
+        try:
+            operations, computes = self._code(run_id)
+        except HostlerError:
+            operations, computes = {}, {}
+        return self._adopt(run_id, operations, computes, jobs=0).wait()
 
     def cancel(self, run_id: str, *, node: str | None = None, reason: str = "") -> None:
         """Ask durably for a run, or for a node and what depends on it, to be cancelled."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hostres.errors import Code
-from store.contracts import Effect, Request, RequestKind
+from store.contracts import Effect, PreparationKind, Request, RequestKind
 from store.lifecycle import FINAL, Status
 
 PRINCIPAL_KINDS: Final = frozenset({"human", "agent", "service"})
@@ -30,6 +30,7 @@ class Verdict(StrEnum):
 class Action(StrEnum):
     """What a principal can want."""
 
+    PREPARE = "prepare"
     EFFECT = "effect"
     APPROVE = "approve"
     RETRY = "retry"
@@ -51,6 +52,7 @@ class Rule:
         principal_kind: human, agent or service.
         action: What is wanted.
         effect: The effect of the node that it is wanted for.
+        preparation: What the node's planner wants to look at.
 
     """
 
@@ -59,13 +61,17 @@ class Rule:
     principal_kind: str | None = None
     action: str | None = None
     effect: Effect | None = None
+    preparation: PreparationKind | None = None
 
-    def matches(self, principal_kind: str, action: str, effect: Effect | None) -> bool:
+    def matches(
+        self, principal_kind: str, action: str, effect: Effect | None, preparation: PreparationKind | None
+    ) -> bool:
         """Say whether the rule is about that."""
         return (
             self.principal_kind in (None, principal_kind)
             and self.action in (None, action)
             and self.effect in (None, effect)
+            and self.preparation in (None, preparation)
         )
 
 
@@ -75,6 +81,11 @@ _HUMANS_ONLY: Final = (
 )  # fmt: skip
 
 DEFAULT_RULES: Final = (
+    *(
+        Rule(id=f"default.prepare-{kind}", action=Action.PREPARE, preparation=kind, verdict=Verdict.ALLOW)
+        for kind in (PreparationKind.LOCAL_MEDIA, PreparationKind.PROJECT_STATE)
+    ),
+    Rule(id="default.ask-preparation", action=Action.PREPARE, verdict=Verdict.ASK),
     Rule(id="default.ask-paid-cloud", action=Action.EFFECT, effect=Effect.PAID_CLOUD, verdict=Verdict.ASK),
     Rule(id="default.ask-live-control", action=Action.EFFECT, effect=Effect.LIVE_CONTROL, verdict=Verdict.ASK),
     Rule(id="default.allow-effects", action=Action.EFFECT, verdict=Verdict.ALLOW),
@@ -92,7 +103,14 @@ def principal_kind(principal: str) -> str | None:
     return kind if colon and name and kind in PRINCIPAL_KINDS else None
 
 
-def verdict(rules: Sequence[Rule], *, principal: str, action: str, effect: Effect | None) -> tuple[Verdict, str]:
+def verdict(
+    rules: Sequence[Rule],
+    *,
+    principal: str,
+    action: str,
+    effect: Effect | None,
+    preparation: PreparationKind | None = None,
+) -> tuple[Verdict, str]:
     """Ask the rules.
 
     Args:
@@ -100,6 +118,7 @@ def verdict(rules: Sequence[Rule], *, principal: str, action: str, effect: Effec
         principal: `kind:id`.
         action: What is wanted.
         effect: The effect of the node that it is wanted for; None where it is about no one node.
+        preparation: What is to be looked at, for the action prepare.
 
     Returns:
         What they say, and the id of the rule that said it (`NO_RULE` if none matched).
@@ -108,9 +127,33 @@ def verdict(rules: Sequence[Rule], *, principal: str, action: str, effect: Effec
     kind = principal_kind(principal)
     if kind is not None:
         for rule in rules:
-            if rule.matches(kind, action, effect):
+            if rule.matches(kind, action, effect, preparation):
                 return rule.verdict, rule.id
     return Verdict.DENY, NO_RULE
+
+
+_STRICTNESS: Final = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
+
+
+def preparation_verdict(
+    rules: Sequence[Rule], kinds: Sequence[PreparationKind], *, principal: str, effect: Effect | None
+) -> tuple[Verdict, str]:
+    """Ask the rules about all that a preparation looks at; the strictest answer counts.
+
+    Args:
+        rules: In order; the first match wins.
+        kinds: What is looked at; nothing needs no leave.
+        principal: `kind:id`.
+        effect: The effect of the node.
+
+    Returns:
+        What they say, and the id of the rule that said it.
+
+    """
+    answers = [
+        verdict(rules, principal=principal, action=Action.PREPARE, effect=effect, preparation=kind) for kind in kinds
+    ]
+    return max(answers, key=lambda answer: _STRICTNESS.index(answer[0]), default=(Verdict.ALLOW, NO_RULE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,11 +14,11 @@ from hostres.errors import Code, HostlerError
 from store import chain, lifecycle
 from store.clock import Stamp
 from store.content import Content
-from store.contracts import EventKind, Grant, GraphPlan, NodeRecord, RunRecord
+from store.contracts import EventKind, Grant, GraphPlan, NodePlan, NodeRecord, RunRecord
 from store.heads import Head, append_events, read_head
 from store.home import Home
 from store.hosts import host_alive
-from store.lifecycle import RunStatus, Status
+from store.lifecycle import IMMUTABLE, RunStatus, Status
 from store.limits import Limits
 from store.records import damaged, decode, verified
 from store.requests import is_cancelled, waiting
@@ -54,6 +54,7 @@ class Loaded:
     plan: GraphPlan
     nodes: tuple[NodeRecord, ...]
     outputs: dict[str, JsonValue]
+    plans: dict[str, NodePlan]
     grants: tuple[Grant, ...]
 
     def claimed(self, connection: sqlite3.Connection, fence: Fence) -> Claimed:
@@ -66,6 +67,7 @@ class Loaded:
             started=self.head.started_at is not None,
             nodes=self.nodes,
             outputs=self.outputs,
+            plans=self.plans,
             grants=self.grants,
             requests=tuple(waiting(connection, self.head.run)),
             cancelled=is_cancelled(connection, self.head.run_id),
@@ -122,7 +124,7 @@ def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loade
     plan = _plan(connection, content, head, record)
     _check_bundle(connection, content, head, record)
     nodes = _nodes(connection, head, plan)
-    _check_node_plans(connection, content, head, nodes)
+    plans = _node_plans(connection, content, head, nodes)
     _check_log(connection, head)
     return Loaded(
         head=head,
@@ -130,6 +132,7 @@ def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loade
         plan=plan,
         nodes=nodes,
         outputs=_outputs(connection, content, head, nodes),
+        plans=plans,
         grants=load_grants(connection, head.run),
     )
 
@@ -188,17 +191,30 @@ def _check_counts(head: Head, counts: Counter[Status]) -> None:
         raise damaged(f"status of run {head.run_id}", f"it says {head.status}, its nodes say {derived}")
 
 
-def _check_node_plans(
+def _node_plans(
     connection: sqlite3.Connection, content: Content, head: Head, nodes: tuple[NodeRecord, ...]
-) -> None:
-    missing = {record.plan_sha256: record.key for record in nodes if record.plan_sha256 is not None}
+) -> dict[str, NodePlan]:
+    """Verify every stored plan, and return the last one of each node that may still go on."""
+    named = {
+        sha256: record
+        for record in nodes
+        for sha256 in (record.preparation_sha256, record.plan_sha256)
+        if sha256 is not None
+    }
     rows = connection.execute("SELECT sha256, node, content FROM node_plans WHERE run = ?", (head.run,))
+    plans: dict[str, NodePlan] = {}
     for sha256, node, inline in rows:
-        content.get(Domain.NODE_PLAN, sha256, inline, f"plan {sha256} of node {node} of run {head.run_id}")
-        if missing.get(sha256) == node:
-            del missing[sha256]
-    for sha256, node in missing.items():
-        raise damaged(f"plan {sha256} of node {node} of run {head.run_id}", "it is missing")
+        what = f"plan {sha256} of node {node} of run {head.run_id}"
+        data = content.get(Domain.NODE_PLAN, sha256, inline, what)
+        record = named.get(sha256)
+        if record is None or record.key != node:
+            continue
+        del named[sha256]
+        if record.frozen_sha256 == sha256 and record.status not in IMMUTABLE:
+            plans[node] = decode(NodePlan, data, what)
+    for sha256, record in named.items():
+        raise damaged(f"plan {sha256} of node {record.key} of run {head.run_id}", "it is missing")
+    return plans
 
 
 def _outputs(

@@ -44,6 +44,17 @@ def instant(unix_ms: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
 
 
+def unix_ms(at: str) -> int:
+    """Read what `instant` wrote.
+
+    Returns:
+        Unix time, milliseconds.
+
+    """
+    moment = datetime.fromisoformat(at)
+    return int(moment.timestamp()) * 1000 + moment.microsecond // 1000
+
+
 class SystemClock:
     """The clocks of this machine."""
 

@@ -95,12 +95,77 @@ class FailureCode(StrEnum):
     BUDGET_EXHAUSTED = "budget-exhausted"
 
 
+class PreparationKind(StrEnum):
+    """What working out a node's exact plan looks at."""
+
+    PROJECT_STATE = "project-state"
+    RECORDING_METADATA = "recording-metadata"
+    SCREEN_CAPTURE = "screen-capture"
+    CAMERA = "camera"
+    MICROPHONE = "microphone"
+    SYSTEM_AUDIO = "system-audio"
+    TYPED_TEXT = "typed-text"
+    WINDOW_METADATA = "window-metadata"
+    LOCAL_MEDIA = "local-media"
+    PROVIDER_OPTIONS = "provider-options"
+
+
+HOUR_SECONDS: Final = 3600.0
+MAX_ATTEMPTS: Final = 16
+
+Delay = Annotated[float, Field(ge=0, le=HOUR_SECONDS, allow_inf_nan=False)]
+
+
+class Backoff(Contract):
+    """Delays that grow from try to try.
+
+    Attributes:
+        first_s: Before the second try, seconds.
+        factor: What each next delay is multiplied by.
+        ceiling_s: No delay is longer, seconds.
+        jitter: Up to which part of itself a delay is shortened, so that many failures do not come back at once.
+
+    """
+
+    first_s: Delay = 1.0
+    factor: float = Field(default=2.0, ge=1, le=100, allow_inf_nan=False)
+    ceiling_s: Delay = 300.0
+    jitter: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
+
+
+class Retry(Contract):
+    """When a failed attempt is made again by itself.
+
+    Attributes:
+        attempts: How often it may fail at most; 1 never tries again.
+        delays: Seconds before the second, third… try, the last one for all further ones; or a `Backoff`.
+        codes: Failures after which trying the same again may help.
+        exhausted: Whether the node then fails, or is blocked until a person acts.
+
+    """
+
+    attempts: int = Field(default=1, ge=1, le=MAX_ATTEMPTS)
+    delays: Annotated[tuple[Delay, ...], Field(max_length=MAX_ATTEMPTS - 1, strict=False)] | Backoff = ()
+    codes: tuple[Annotated[FailureCode, Field(strict=False)], ...] = Field(
+        default=(
+            FailureCode.PROVIDER_TRANSIENT,
+            FailureCode.STALLED,
+            FailureCode.SUBPROCESS,
+            FailureCode.TIMEOUT,
+            FailureCode.UNAVAILABLE,
+        ),
+        strict=False,
+    )
+    exhausted: Literal["fail", "block"] = "fail"
+
+
 class Policy(Contract):
     """What a node may do, needs and costs at most; the graph plan's hash covers it.
 
     Attributes:
         effect: What running it does to the world.
         resume: What may be done after an interruption.
+        preparation: What working out its exact plan looks at; each kind needs authority of its own.
         claims: Machine resources it holds while it runs, in units.
         publishes: Fields of its input that name files it publishes; no two nodes on the machine publish to one
             file at a time. A field of an inner object is named with dots.
@@ -109,11 +174,15 @@ class Policy(Contract):
         max_wait_seconds: Time limit of waiting for admission, seconds.
         max_input_bytes: Limit of the canonical input, bytes.
         max_output_bytes: Limit of the canonical output, bytes.
+        retry: When a failed attempt is made again by itself.
 
     """
 
     effect: Effect = Field(default=Effect.PURE, strict=False)
     resume: Resume = Field(default=Resume.DETERMINISTIC, strict=False)
+    preparation: tuple[Annotated[PreparationKind, Field(strict=False)], ...] = Field(
+        default=(), max_length=len(PreparationKind), strict=False
+    )
     claims: Claims = Field(default_factory=dict, validate_default=True)
     publishes: tuple[str, ...] = Field(default=(), max_length=64, strict=False)
     cancellable: bool = True
@@ -121,6 +190,7 @@ class Policy(Contract):
     max_wait_seconds: float = Field(default=DAY_SECONDS, gt=0, le=DAY_SECONDS, allow_inf_nan=False)
     max_input_bytes: int = Field(default=32 * MIB, ge=1, le=32 * MIB)
     max_output_bytes: int = Field(default=32 * MIB, ge=1, le=32 * MIB)
+    retry: Retry = Retry()
 
 
 class OperationExecutor(Contract):
@@ -171,6 +241,9 @@ class GateExecutor(Contract):
 Executor = Annotated[OperationExecutor | ComputeExecutor | CommandExecutor | GateExecutor, Field(discriminator="kind")]
 
 
+MAX_PRIORITY: Final = 10
+
+
 class PlannedNode(Contract):
     """One node of a graph plan.
 
@@ -181,6 +254,7 @@ class PlannedNode(Contract):
         input: The input, with references to outputs of other nodes.
         dependencies: Keys of the nodes it waits for, sorted: those that it refers to and those of `after`.
         policy: What it may do.
+        priority: Of the nodes that are ready at once, the highest is taken up first.
         input_schema_sha256: Digest of the JSON schema of its input (operations and compute).
         output_schema_sha256: Likewise of its output.
 
@@ -192,6 +266,7 @@ class PlannedNode(Contract):
     input: JsonValue
     dependencies: tuple[NodeKey, ...] = Field(default=(), strict=False)
     policy: Policy
+    priority: int = Field(default=0, ge=-MAX_PRIORITY, le=MAX_PRIORITY)
     input_schema_sha256: Sha256 | None = None
     output_schema_sha256: Sha256 | None = None
 
@@ -218,16 +293,30 @@ class GraphPlan(Contract):
     bundle_sha256: Sha256 | None = None
 
 
+class PlanPhase(StrEnum):
+    """What a node plan is a plan of."""
+
+    PREPARATION = "preparation"
+    EFFECT = "effect"
+
+
 class NodePlan(Contract):
     """The exact plan of one node of one run; its digest is what a person approves. It does not cover the attempt.
 
     Attributes:
-        keys: Publication keys: `file:` + absolute path.
+        phase: Whether it says what the node does, or only what working that out looks at.
+        input: Exact; of a preparation, as the graph plan and the dependencies give it.
+        keys: Publication keys: `file:` + absolute path, and what a planner adds.
+        descriptors: What a planner says of the input that it will look at.
+        max_input_bytes: A planner's bound of the exact input, within the policy's.
+        max_seconds: A planner's bound of the time from admission, within the policy's.
+        preparation_sha256: Of an effect: the preparation that it was worked out from.
 
     """
 
     run_id: RunId
     node: NodeKey
+    phase: PlanPhase = Field(default=PlanPhase.EFFECT, strict=False)
     executor: Executor
     input: JsonValue
     input_sha256: Sha256
@@ -236,6 +325,10 @@ class NodePlan(Contract):
     keys: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = Field(
         default=(), max_length=64, strict=False
     )
+    descriptors: JsonValue = None
+    max_input_bytes: int | None = Field(default=None, ge=1, le=32 * MIB)
+    max_seconds: float | None = Field(default=None, gt=0, le=30 * DAY_SECONDS, allow_inf_nan=False)
+    preparation_sha256: Sha256 | None = None
 
 
 class Failure(Contract):
@@ -258,7 +351,11 @@ class NodeRecord(Contract):
 
     Attributes:
         attempt: How often it was started.
+        preparation_sha256: Digest of its frozen preparation, where its operation has a planner.
         plan_sha256: Digest of its frozen node plan.
+        failures: How often it failed since it was last reopened; interruptions do not count.
+        due_at: When the next try is due.
+        delay_ms: How long that was put off, milliseconds: no restart makes it longer.
         gate_passed: Whether this attempt was let through to an outside write.
         cancelling: Whether a person wants it cancelled while it runs; a crash must not forget that.
 
@@ -267,13 +364,22 @@ class NodeRecord(Contract):
     key: NodeKey
     status: Status = Field(default=Status.PENDING, strict=False)
     attempt: int = Field(default=0, ge=0, le=MAX_SAFE_INTEGER)
+    preparation_sha256: Sha256 | None = None
     plan_sha256: Sha256 | None = None
     output_sha256: Sha256 | None = None
+    failures: int = Field(default=0, ge=0, le=MAX_SAFE_INTEGER)
+    due_at: Instant | None = None
+    delay_ms: int = Field(default=0, ge=0, le=3_600_000)
     gate_passed: bool = False
     cancelling: bool = False
     started_at: Instant | None = None
     finished_at: Instant | None = None
     failure: Failure | None = None
+
+    @property
+    def frozen_sha256(self) -> str | None:
+        """What it waits with and what an answer must name: its plan, or its preparation before it has one."""
+        return self.plan_sha256 or self.preparation_sha256
 
 
 class RunRecord(Contract):
@@ -345,6 +451,7 @@ class Event(Contract):
 class GrantAction(StrEnum):
     """What a grant is for."""
 
+    PREPARATION = "preparation"
     EFFECT = "effect"
     GATE = "gate"
     REPLAY = "replay"
@@ -356,6 +463,7 @@ class Grant(Contract):
     """A durable answer, bound to exactly one node plan (or, for replay and settlement, to one attempt).
 
     Attributes:
+        plan_sha256: What it is bound to; a retry of a node that failed before it had a plan names none.
         attempt: The attempt that a replay starts, or that a settlement is about.
         bundle_sha256: The code bundle that a replay may run.
         compute: The compute function that a replay may run.
@@ -369,7 +477,7 @@ class Grant(Contract):
     run_id: RunId
     node: NodeKey
     action: GrantAction = Field(strict=False)
-    plan_sha256: Sha256
+    plan_sha256: Sha256 | None
     attempt: int | None = None
     bundle_sha256: Sha256 | None = None
     compute: Name | None = None

@@ -116,6 +116,7 @@ class Claimed:
     Attributes:
         nodes: In the order of the plan.
         outputs: Of the completed nodes, their digests verified.
+        plans: Of each node that may still go on, the plan that its record names last: its preparation or its effect.
         requests: Not yet consumed, oldest first.
         cancelled: Whether somebody ever asked to cancel the whole run.
 
@@ -128,6 +129,7 @@ class Claimed:
     started: bool
     nodes: tuple[NodeRecord, ...]
     outputs: Mapping[str, JsonValue]
+    plans: Mapping[str, NodePlan]
     grants: tuple[Grant, ...]
     requests: tuple[Request, ...]
     cancelled: bool

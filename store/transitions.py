@@ -100,8 +100,11 @@ def refusal(before: NodeRecord, after: NodeRecord, *, gate: bool, granted: bool)
     if reason is not None:
         return reason
     reopened = granted and before.status in _GRANTED
-    if before.plan_sha256 not in (None, after.plan_sha256) and not reopened:
-        return f"its plan {before.plan_sha256} is frozen"
+    if not reopened:
+        if before.preparation_sha256 not in (None, after.preparation_sha256):
+            return f"its preparation {before.preparation_sha256} is frozen"
+        if before.plan_sha256 not in (None, after.plan_sha256):
+            return f"its plan {before.plan_sha256} is frozen"
     if after.attempt != before.attempt:
         return None
     if before.started_at not in (None, after.started_at) and not (

@@ -3,6 +3,7 @@
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import orjson
@@ -21,7 +22,13 @@ from store.transactions import Fence, NewEvent, Output, Transaction
 from store.values import Domain, digest_bytes
 
 _ENDS: Final = FINAL | RESTING
-_BOUND_TO_PLAN: Final = frozenset({GrantAction.EFFECT, GrantAction.GATE, GrantAction.REPLAY})
+_BOUND_TO: Final[Mapping[GrantAction, str]] = MappingProxyType({
+    GrantAction.PREPARATION: "preparation_sha256",
+    GrantAction.EFFECT: "plan_sha256",
+    GrantAction.GATE: "plan_sha256",
+    GrantAction.REPLAY: "plan_sha256",
+})  # fmt: skip
+"""Which plan of its node a grant must name."""
 _SHAPES_KEPT: Final = 64
 
 
@@ -177,12 +184,16 @@ class Writer:
         head.counts[record.status] = head.counts.get(record.status, 0) + 1
 
     def _plan_refusal(self, head: Head, before: NodeRecord, after: NodeRecord) -> str | None:
-        if after.plan_sha256 in (None, before.plan_sha256):
-            return None
-        row = self._connection.execute(
-            "SELECT run, node FROM node_plans WHERE sha256 = ?", (after.plan_sha256,)
-        ).fetchone()
-        return None if row == (head.run, after.key) else f"its plan {after.plan_sha256} is not stored"
+        for was, sha256 in (
+            (before.preparation_sha256, after.preparation_sha256),
+            (before.plan_sha256, after.plan_sha256),
+        ):
+            if sha256 in (None, was):
+                continue
+            row = self._connection.execute("SELECT run, node FROM node_plans WHERE sha256 = ?", (sha256,)).fetchone()
+            if row != (head.run, after.key):
+                return f"its plan {sha256} is not stored"
+        return None
 
     def _output_refusal(
         self,
@@ -210,13 +221,14 @@ class Writer:
         """Refuse a grant for another plan than the one that its node has, before it can ever count."""
         for grant in grants:
             position = _position(head, shape, grant.node)
-            if grant.action not in _BOUND_TO_PLAN:
+            field = _BOUND_TO.get(grant.action)
+            if field is None:
                 continue
             row = self._connection.execute(
                 "SELECT record FROM nodes WHERE run = ? AND position = ?", (head.run, position)
             ).fetchone()
-            plan_sha256 = orjson.loads(row[0])["plan_sha256"]
-            if grant.plan_sha256 != plan_sha256:
+            plan_sha256 = orjson.loads(row[0])[field]
+            if grant.plan_sha256 is None or grant.plan_sha256 != plan_sha256:
                 what = f"grant {grant.grant_id} is for plan {grant.plan_sha256}; node {grant.node} has {plan_sha256}"
                 raise HostlerError(Code.CONFLICT, what, f"see `hostler show {head.run_id}` for what waits")
 

@@ -28,7 +28,7 @@ from hostler.operations.probing import Media
 from hostler.registry import Registry
 from hostres.claims import default_capacity
 from hostres.coordinator import Coordinator
-from store.contracts import MIB, Effect, Policy, Resume
+from store.contracts import MIB, Effect, Policy, Resume, Retry
 
 ROOT: Final = Path(__file__).parent.parent
 PAGES: Final = ("README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
@@ -153,6 +153,8 @@ def test_python_names_every_field_of_a_policy_with_its_default() -> None:
         shown = table[name].split(" | ")[0].replace(",", "").strip("`").strip('"')
         if name.endswith("bytes"):
             assert shown == f"{default // MIB} MiB"
+        elif name == "retry":
+            assert eval(shown, {"Retry": Retry}) == default
         else:
             assert shown == (str(default.value) if isinstance(default, StrEnum) else f"{default!r}".removesuffix(".0"))
 

@@ -19,22 +19,28 @@ from actors.messages import (
     Drain,
     Due,
     Failed,
+    Found,
     Judged,
     LeftoversEnded,
     NotAdmitted,
+    Outcome,
+    PlannerAnswered,
     PublicationWanted,
     RequestsArrived,
     Returned,
     SchedulingMessage,
     Value,
 )
+from actors.scheduling import planning, reconciling, retrying
 from actors.scheduling.endings import complete, fail, forget, leave, released
 from actors.scheduling.operators import judge_requests, obey
-from actors.scheduling.outcomes import interrupted, settled, storable
+from actors.scheduling.outcomes import RECOVERABLE, interrupted, settled, storable
+from actors.scheduling.planning import PLANNING, unask
+from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
-from actors.scheduling.state import NodeState, RunState
-from actors.scheduling.stopping import OVERDUE, give_up_after, stop
-from actors.scheduling.taking_up import DEADLINE, WAIT, fill, replan, run
+from actors.scheduling.state import NodeState, Port, RunState
+from actors.scheduling.stopping import DEADLINE, OVERDUE, WAIT, give_up_after, stop
+from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
 from hostres.errors import Code
 from store.clock import Stamp
@@ -87,6 +93,8 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             _not_admitted(turn, message)
         case Returned():
             _returned(turn, message)
+        case PlannerAnswered():
+            planning.answered(turn, message)
         case PublicationWanted():
             _publication(turn, message)
         case RequestsArrived():
@@ -117,6 +125,8 @@ def _begin(turn: Turn) -> None:
         elif node.status is Status.RUNNING:
             node.recovering = True
             state.active += 1
+        elif node.status is Status.CORRECTIVE:
+            retrying.resume_waiting(turn, node)
     recovering = tuple(key for key, node in state.nodes.items() if node.recovering)
     if recovering:
         turn.now.append(EndLeftovers(nodes=recovering))
@@ -137,6 +147,8 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
             turn.event(EventKind.CLEANUP_ERROR, node, attempt=node.record.attempt, message=remaining)
             fail(turn, node, *_settled(node, Aborted(reason="recovery", left=(remaining,))))
             continue
+        if reconciling.recover(turn, node):
+            continue
         status, failure = interrupted(
             resume=node.planned.policy.resume, trusted=node.trusted, cancelling=node.record.cancelling
         )
@@ -145,50 +157,85 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
 
 def _admitted(turn: Turn, message: Admitted) -> None:
     node = turn.state.nodes[message.node]
-    if node.status is not Status.QUEUED or message.attempt != node.record.attempt + 1:
+    if _waits_to_reconcile(node, message.attempt):
+        reconciling.admitted(turn, node, message)
+        return
+    if node.plan is None or not _waits_for_machine(node, message.attempt):
         turn.now.append(GiveBack(node=message.node, attempt=message.attempt))
         return
     forget(turn, node, message.attempt, [WAIT])
-    plan = replan(turn.state, node)
-    run(
-        turn,
-        node,
-        plan,
-        node.record.plan_sha256 or "",
-        ticket=message.ticket,
-        admitted_boot_ns=message.admitted_boot_ns,
-    )
+    run(turn, node, node.plan, ticket=message.ticket, admitted_boot_ns=message.admitted_boot_ns)
+
+
+def _waits_for_machine(node: NodeState, attempt: int) -> bool:
+    return node.status is Status.QUEUED and attempt == node.record.attempt + 1
+
+
+def _waits_to_reconcile(node: NodeState, attempt: int) -> bool:
+    return node.wants_lease and attempt == node.record.attempt
 
 
 def _not_admitted(turn: Turn, message: NotAdmitted) -> None:
     node = turn.state.nodes[message.node]
-    if node.status is not Status.QUEUED or message.attempt != node.record.attempt + 1:
+    if _waits_to_reconcile(node, message.attempt):
+        reconciling.not_admitted(turn, node, message)
+        return
+    if not _waits_for_machine(node, message.attempt):
         return
     forget(turn, node, message.attempt, [WAIT])
     turn.state.active -= 1
     code = FAILURE_OF_CODE.get(message.code, FailureCode.INTERNAL)
-    status = Status.INCOMPATIBLE if code is FailureCode.INCOMPATIBLE else Status.FAILED
-    fail(
-        turn,
-        node,
-        status,
-        Failure(code=code, message=storable(message.message, 4000), todo=storable(message.todo, 1000)),
-    )
+    failure = Failure(code=code, message=storable(message.message, 4000), todo=storable(message.todo, 1000))
+    if code is FailureCode.INCOMPATIBLE:
+        fail(turn, node, Status.INCOMPATIBLE, failure)
+    else:
+        fail_or_retry(turn, node, failure)
 
 
 def _returned(turn: Turn, message: Returned) -> None:
     state = turn.state
     node = state.nodes[message.node]
     released(turn, node, message.attempt, message.release)
-    ours = node.status is Status.RUNNING and not node.recovering and message.attempt == node.record.attempt
-    if not ours:
+    if not _is_current(turn, node, message.attempt, reconciles=message.reconciling):
         turn.event(EventKind.LATE_RESULT, node, attempt=message.attempt, outcome=type(message.outcome).__name__.lower())
         return
-    leave(turn, node, DEADLINE, OVERDUE)
-    if isinstance(message.outcome, Value):
-        complete(turn, node, message.outcome)
+    _ended(turn, node, message.outcome)
+
+
+def _is_current(turn: Turn, node: NodeState, attempt: int, *, reconciles: bool) -> bool:
+    """Say whether that attempt, or its reconciliation, is what *node* waits for."""
+    return (
+        node.status is Status.RUNNING
+        and attempt == node.record.attempt
+        and not node.recovering
+        and node.reconciling is reconciles
+        and node.key not in turn.state.deferred
+    )
+
+
+def _ended(turn: Turn, node: NodeState, outcome: Outcome) -> None:
+    """Settle a running node by how its attempt, or its reconciliation, has ended."""
+    if node.reconciling:
+        reconciling.found(turn, node, outcome)
         return
-    _settle(turn, node, *_settled(node, message.outcome))
+    if isinstance(outcome, Value):
+        leave(turn, node, DEADLINE, OVERDUE)
+        complete(turn, node, outcome)
+        return
+    if isinstance(outcome, Found):
+        raise TypeError(f"only a reconciliation finds {outcome.finding}")
+    left_behind = isinstance(outcome, Aborted) and outcome.left
+    if node.record.gate_passed and node.planned.policy.resume in RECOVERABLE and not left_behind:
+        forget(turn, node, node.record.attempt, [DEADLINE, OVERDUE])
+        if turn.state.has(node, Port.RECONCILE):
+            reconciling.reconcile(turn, node)
+            return
+    leave(turn, node, DEADLINE, OVERDUE)
+    status, failure = _settled(node, outcome)
+    if status is Status.FAILED and failure is not None:
+        fail_or_retry(turn, node, failure)
+    else:
+        _settle(turn, node, status, failure)
 
 
 def _settle(turn: Turn, node: NodeState, status: Status, failure: Failure | None) -> None:
@@ -212,8 +259,8 @@ def _settled(node: NodeState, outcome: Failed | Aborted) -> tuple[Status, Failur
 
 def _publication(turn: Turn, message: PublicationWanted) -> None:
     node = turn.state.nodes[message.node]
-    current = node.status is Status.RUNNING and message.attempt == node.record.attempt
-    if not current or node.stopping is not None or node.recovering:
+    current = _is_current(turn, node, message.attempt, reconciles=message.reconciling)
+    if not current or node.stopping is not None:
         why = f"the attempt was stopped by {node.stopping}" if node.stopping else "the attempt is over"
         _refuse_publication(turn, message, FailureCode.CANCELLED, why)
         return
@@ -230,12 +277,21 @@ def _due(turn: Turn, timer: TimerName) -> None:
     state = turn.state
     if timer.kind == DRAIN:
         for node in state.nodes.values():
-            if node.status is Status.RUNNING and not node.recovering:
+            if node.status is Status.RUNNING and not node.recovering and node.key not in state.deferred:
                 stop(turn, node, DRAIN)
         return
     node = state.nodes[timer.node]
+    if timer.kind == RETRY:
+        if node.status is Status.CORRECTIVE and timer.attempt == node.record.failures:
+            retrying.try_again(turn, node)
+        return
+    if timer.kind == PLANNING:
+        planning.overdue(turn, node, timer.attempt)
+        return
     if timer.kind == WAIT:
-        if node.status is Status.QUEUED and timer.attempt == node.record.attempt + 1:
+        if _waits_to_reconcile(node, timer.attempt):
+            reconciling.withdraw(turn, node, "the machine had no room for it")
+        elif _waits_for_machine(node, timer.attempt):
             state.active -= 1
             turn.now.append(WithdrawAsk(node=node.key, attempt=timer.attempt))
             failure = Failure(
@@ -243,16 +299,15 @@ def _due(turn: Turn, timer: TimerName) -> None:
                 message=f"the machine had no room for it within {node.planned.policy.max_wait_seconds:g} s",
                 todo="see who holds it with: hostler top",
             )
-            fail(turn, node, Status.FAILED, failure)
+            fail_or_retry(turn, node, failure)
         return
-    if node.status is not Status.RUNNING or timer.attempt != node.record.attempt:
+    if not _is_current(turn, node, timer.attempt, reconciles=node.reconciling):
         return
     if timer.kind == DEADLINE:
         stop(turn, node, "timeout")
     elif timer.kind == OVERDUE and (state.draining or node.stopping == "timeout"):
         # a callback that ignores its end keeps its lease and keys until it returns; the run does not wait for it
-        leave(turn, node, DEADLINE)
-        _settle(turn, node, *_settled(node, Aborted(reason=node.stopping or DRAIN)))
+        _ended(turn, node, Aborted(reason=node.stopping or DRAIN))
 
 
 def _drain(turn: Turn, grace_s: float) -> None:
@@ -265,6 +320,12 @@ def _drain(turn: Turn, grace_s: float) -> None:
     for node in state.nodes.values():
         if node.status is Status.RUNNING and node.stopping is not None:
             give_up_after(turn, node, grace_s)
+        if node.status is Status.PREPARING:
+            unask(turn, node)
+            turn.move(node, Status.READY)
+            state.push_ready(node)
+        if node.wants_lease:
+            reconciling.withdraw(turn, node, "the host was stopped")
         if node.status is Status.QUEUED:
             attempt = node.record.attempt + 1
             state.active -= 1

@@ -1,6 +1,7 @@
 """How nodes end, and what that does to those that depend on them."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from actors.actions import CancelTimer, TimerName
 from actors.messages import Release, Value
@@ -13,6 +14,7 @@ from store.lifecycle import RESTING, Status
 def complete(turn: Turn, node: NodeState, value: Value) -> None:
     """Complete *node* with *value* and make ready what waited for it alone."""
     turn.output(node, value)
+    node.plan = None
     turn.move(
         node,
         Status.COMPLETED,
@@ -27,7 +29,7 @@ def complete(turn: Turn, node: NodeState, value: Value) -> None:
             turn.state.push_ready(dependent)
 
 
-def fail(turn: Turn, node: NodeState, status: Status, failure: Failure | None) -> None:
+def fail(turn: Turn, node: NodeState, status: Status, failure: Failure | None, **changes: Any) -> None:
     """End *node* with *status* and let its pending dependents share its fate.
 
     Args:
@@ -35,9 +37,10 @@ def fail(turn: Turn, node: NodeState, status: Status, failure: Failure | None) -
         node: The node.
         status: Failed, incompatible or cancelled; a resting status leaves the dependents as they are.
         failure: Why, for people.
+        **changes: Further fields of its record.
 
     """
-    turn.move(node, status, failure=failure)
+    turn.move(node, status, failure=failure, **changes)
     if status in RESTING or status is Status.READY:
         return
     share = Status.CANCELLED if status is Status.CANCELLED else Status.SKIPPED

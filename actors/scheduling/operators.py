@@ -7,12 +7,22 @@ from pydantic import JsonValue
 from actors.actions import Judge, WithdrawAsk
 from actors.messages import Value
 from actors.scheduling.endings import complete, fail, forget
-from actors.scheduling.state import NodeState
-from actors.scheduling.stopping import stop
-from actors.scheduling.taking_up import WAIT
+from actors.scheduling.planning import unask
+from actors.scheduling.state import LETS_THROUGH, NodeState
+from actors.scheduling.stopping import WAIT, stop
 from actors.scheduling.turn import Turn
 from store.approvals import Accepted, Refused, judge
-from store.contracts import ComputeExecutor, EventKind, Failure, FailureCode, Grant, GrantAction, Request, RequestKind
+from store.contracts import (
+    ComputeExecutor,
+    EventKind,
+    Failure,
+    FailureCode,
+    Grant,
+    GrantAction,
+    PlanPhase,
+    Request,
+    RequestKind,
+)
 from store.lifecycle import RESTING, Status
 from store.values import Domain, canonical, digest_bytes
 
@@ -35,7 +45,7 @@ def judge_requests(turn: Turn, requests: Iterable[Request]) -> None:
             Judge(
                 request=request,
                 status=node.status if node else None,
-                plan_sha256=node.record.plan_sha256 if node else None,
+                plan_sha256=node.record.frozen_sha256 if node else None,
             )
         )
 
@@ -53,7 +63,7 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
         ruling = judge(
             request,
             status=node.status if node else None,
-            plan_sha256=node.record.plan_sha256 if node else None,
+            plan_sha256=node.record.frozen_sha256 if node else None,
             rules=state.rules,
         )
     if isinstance(ruling, Refused):
@@ -110,6 +120,8 @@ def _cancel_node(turn: Turn, node: NodeState) -> None:
 def _cancel(turn: Turn, node: NodeState) -> None:
     state = turn.state
     if node.status in WAITS:
+        if node.status is Status.PREPARING:
+            unask(turn, node)
         turn.move(node, Status.CANCELLED)
     elif node.status is Status.QUEUED:
         attempt = node.record.attempt + 1
@@ -119,16 +131,14 @@ def _cancel(turn: Turn, node: NodeState) -> None:
         turn.move(node, Status.CANCELLED)
     elif node.status is Status.RUNNING:
         turn.change(node, cancelling=True)
-        if node.planned.policy.cancellable and not node.recovering:
+        if node.planned.policy.cancellable and not node.recovering and not node.reconciling:
             stop(turn, node, "cancel")
 
 
 def _grant(
     turn: Turn, node: NodeState, request: Request, ruling: Accepted, action: GrantAction, *, allowed: bool = True
 ) -> None:
-    plan_sha256 = node.record.plan_sha256
-    if plan_sha256 is None:  # every status that a grant moves comes after planning
-        raise AssertionError(node.key)
+    plan_sha256 = node.record.frozen_sha256
     replay, executor = action is GrantAction.REPLAY, node.planned.executor
     turn.grant(
         Grant(
@@ -157,22 +167,28 @@ def _grant(
         plan_sha256=plan_sha256,
         rule=ruling.rule,
     )
-    if allowed and action in {GrantAction.EFFECT, GrantAction.GATE}:
+    if allowed and action in LETS_THROUGH and plan_sha256 is not None:
         turn.state.granted.add((node.key, plan_sha256))
 
 
 def _approve(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> None:
+    _grant(turn, node, request, ruling, _asked_for(node))
     if not node.is_gate:
-        _grant(turn, node, request, ruling, GrantAction.EFFECT)
         _ready(turn, node)
         return
-    _grant(turn, node, request, ruling, GrantAction.GATE)
     complete(turn, node, as_value({"approved_by": request.principal, "reason": request.reason}))
 
 
+def _asked_for(node: NodeState) -> GrantAction:
+    """Return what a node that requires approval waits to be let through to."""
+    if node.is_gate:
+        return GrantAction.GATE
+    prepares = node.plan is not None and node.plan.phase is PlanPhase.PREPARATION
+    return GrantAction.PREPARATION if prepares else GrantAction.EFFECT
+
+
 def _deny(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> None:
-    action = GrantAction.GATE if node.is_gate else GrantAction.EFFECT
-    _grant(turn, node, request, ruling, action, allowed=False)
+    _grant(turn, node, request, ruling, _asked_for(node), allowed=False)
     reason = f": {request.reason}" if request.reason else ""
     failure = Failure(
         code=FailureCode.AUTHORIZATION_REQUIRED,
@@ -183,7 +199,7 @@ def _deny(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> No
 
 
 def _ready(turn: Turn, node: NodeState) -> None:
-    turn.move(node, Status.READY, failure=None, finished_at=None, cancelling=False)
+    turn.move(node, Status.READY, failure=None, finished_at=None, cancelling=False, failures=0)
     turn.state.push_ready(node)
 
 

@@ -35,7 +35,7 @@ def settled(
         The status, and the failure to show with it; none for a node that is simply cancelled or ready again.
 
     """
-    failure = _failure(outcome)
+    failure = failure_of(outcome)
     if isinstance(outcome, Failed) and not outcome.dispatched:
         return Status.FAILED, failure
     if isinstance(outcome, Aborted) and outcome.left:
@@ -65,7 +65,9 @@ def interrupted(*, resume: Resume, trusted: bool, cancelling: bool) -> tuple[Sta
 
     """
     if trusted:
-        return Status.AMBIGUOUS_CODE, _lost("the workflow's code was interrupted; whether it did its work is unknown")
+        return Status.AMBIGUOUS_CODE, ambiguous(
+            "the workflow's code was interrupted; whether it did its work is unknown"
+        )
     if resume is Resume.DETERMINISTIC:
         return (Status.CANCELLED if cancelling else Status.READY), None
     return unreconciled(resume)
@@ -79,7 +81,7 @@ def unreconciled(resume: Resume) -> tuple[Status, Failure]:
             message="interrupted after it may have written, and its operation cannot check what it did",
             todo="look at its outputs, then start a new run",
         )
-    return Status.AMBIGUOUS, _lost("interrupted after it was sent; whether it happened is unknown")
+    return Status.AMBIGUOUS, ambiguous("interrupted after it was sent; whether it happened is unknown")
 
 
 def storable(text: str, length: int) -> str:
@@ -87,11 +89,13 @@ def storable(text: str, length: int) -> str:
     return text[:length].encode("utf-8", "replace").decode()
 
 
-def _lost(message: str) -> Failure:
+def ambiguous(message: str) -> Failure:
+    """Return what people are told of an effect that may have happened."""
     return Failure(code=FailureCode.AMBIGUOUS, message=message, todo="look whether it happened, then say so")
 
 
-def _failure(outcome: Failed | Aborted) -> Failure:
+def failure_of(outcome: Failed | Aborted) -> Failure:
+    """Return what people are told of *outcome*."""
     match outcome:
         case Failed():
             return Failure(

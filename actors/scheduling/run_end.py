@@ -7,7 +7,7 @@ from actors.scheduling.state import RunState
 from actors.scheduling.turn import Turn
 from hostres.errors import HostlerError
 from store.contracts import EventKind, Summary
-from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus, counts, run_status
+from store.lifecycle import LIVE, RUN_FINAL, RUN_RESTING, RunStatus, Status, counts, run_status
 from store.references import resolve
 
 
@@ -18,9 +18,21 @@ def conclude(turn: Turn) -> None:
     if status is not state.status:
         _change(turn, status)
     idle = state.active == 0 and not state.judging
-    over = status in RUN_FINAL or (status in RUN_RESTING and state.release_at_rest) or state.draining or state.jobs == 0
+    over = (
+        status in RUN_FINAL
+        or (status in RUN_RESTING and state.release_at_rest)
+        or _only_deferred(state)
+        or state.draining
+        or state.jobs == 0
+    )
     if idle and over:
         _leave(turn, status)
+
+
+def _only_deferred(state: RunState) -> bool:
+    """Say whether nothing can go on here but what only a later owner can find out."""
+    live = sum(state.tally[status] for status in LIVE - {Status.PENDING})
+    return 0 < live == len(state.deferred)
 
 
 def _change(turn: Turn, status: RunStatus) -> None:

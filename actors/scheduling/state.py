@@ -1,9 +1,12 @@
 """What a scheduler knows of its run."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from heapq import heappush
+from types import MappingProxyType
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -14,6 +17,7 @@ from store.contracts import (
     GateExecutor,
     GrantAction,
     GraphPlan,
+    NodePlan,
     NodeRecord,
     OperationExecutor,
     PlannedNode,
@@ -24,23 +28,43 @@ from store.lifecycle import RunStatus, Status
 from store.transactions import Claimed, Fence
 
 
+class Port(StrEnum):
+    """What an operation may bring besides its function."""
+
+    PREPARE = "prepare"
+    PLAN = "plan"
+    RECONCILE = "reconcile"
+
+
+Ports = Mapping[tuple[str, int], frozenset[Port]]
+"""(kind, version) of each operation that this host has → what it brings."""
+
+
 @dataclass(slots=True, eq=False)
 class NodeState:
     """One node: its plan, its record, and what only this host needs to know of it.
 
     Attributes:
+        plan: What is frozen of its exact plan: its preparation, then its effect; None before that and once completed.
         waiting: How many of its dependencies are not completed.
+        asked: How often a planner was asked; an answer to an earlier question does not count.
         stopping: Why its attempt was asked to stop, if it was.
         recovering: Whether it waits until leftovers of a dead attempt are ended.
+        reconciling: Whether its attempt is over and what it did is being found out.
+        wants_lease: Whether that waits for the machine.
 
     """
 
     planned: PlannedNode
     record: NodeRecord
+    plan: NodePlan | None = None
     dependents: list["NodeState"] = field(default_factory=list)
     waiting: int = 0
+    asked: int = 0
     stopping: str | None = None
     recovering: bool = False
+    reconciling: bool = False
+    wants_lease: bool = False
 
     @property
     def key(self) -> str:
@@ -73,18 +97,24 @@ class NodeState:
         )
 
 
+LETS_THROUGH: Final = frozenset({GrantAction.PREPARATION, GrantAction.EFFECT, GrantAction.GATE})
+"""Grants for an exact plan, which count for every attempt of it."""
+
+
 @dataclass(slots=True, eq=False)
 class RunState:
     """A claimed run in memory.
 
     Attributes:
-        jobs: How many nodes may be queued or running; 0 takes nothing up and only settles requests.
+        ports: The operations that this host has, and what they bring.
+        jobs: How many nodes may be prepared, queued or running; 0 takes nothing up and only settles requests.
         release_at_rest: Whether the run is handed back when it rests, as a command does, or kept, as a program does.
         tally: Number of nodes by status.
-        ready: Heap of keys that may be taken up; an entry whose node is not ready any more is skipped.
-        active: Number of nodes queued or running, those that recover included.
+        ready: Heap of (-priority, key) of what may be taken up; one whose node is not ready any more is skipped.
+        active: Number of nodes preparing, queued or running, those that recover included.
+        deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
         outputs: Values of completed nodes.
-        granted: (node, plan digest) of effects and gates that a person let through.
+        granted: (node, plan digest) of preparations, effects and gates that a person let through.
         judging: Requests that authority has not answered yet.
         reused: Nodes that were completed before this host took the run up.
 
@@ -99,9 +129,11 @@ class RunState:
     jobs: int
     release_at_rest: bool
     rules: tuple[Rule, ...] = DEFAULT_RULES
+    ports: Ports = field(default_factory=dict)
     tally: Counter[Status] = field(default_factory=Counter)
-    ready: list[str] = field(default_factory=list)
+    ready: list[tuple[int, str]] = field(default_factory=list)
     active: int = 0
+    deferred: set[str] = field(default_factory=set)
     outputs: dict[str, JsonValue] = field(default_factory=dict)
     granted: set[tuple[str, str]] = field(default_factory=set)
     seen_requests: set[str] = field(default_factory=set)
@@ -117,7 +149,18 @@ class RunState:
 
     def push_ready(self, node: NodeState) -> None:
         """Let *node* be taken up when there is room."""
-        heappush(self.ready, node.key)
+        heappush(self.ready, (-node.planned.priority, node.key))
+
+    def ports_of(self, node: NodeState) -> frozenset[Port] | None:
+        """Return what the operation of *node* brings; None where this host does not have it."""
+        executor = node.planned.executor
+        if not isinstance(executor, OperationExecutor):
+            return frozenset()
+        return self.ports.get((executor.operation, executor.version))
+
+    def has(self, node: NodeState, port: Port) -> bool:
+        """Say whether the operation of *node* brings *port*."""
+        return port in (self.ports_of(node) or ())
 
     def dependents_of(self, node: NodeState) -> list[NodeState]:
         """Return all that depends on *node*, directly or through others, each after what it depends on in this set."""
@@ -131,18 +174,32 @@ class RunState:
         return [each for key, each in self.nodes.items() if key in found] if found else []
 
 
-def load(claimed: Claimed, *, jobs: int, release_at_rest: bool, rules: Sequence[Rule] = DEFAULT_RULES) -> RunState:
+NO_PORTS: Final[Ports] = MappingProxyType({})
+
+
+def load(
+    claimed: Claimed,
+    *,
+    jobs: int,
+    release_at_rest: bool,
+    rules: Sequence[Rule] = DEFAULT_RULES,
+    ports: Ports = NO_PORTS,
+) -> RunState:
     """Build the state of a run from what its claim found in the store, in time linear in its nodes and edges.
 
     Args:
         claimed: The run as stored, digests verified.
-        jobs: How many nodes may be queued or running here.
+        jobs: How many nodes may be prepared, queued or running here.
         release_at_rest: Whether to hand the run back when it rests.
         rules: Authority.
+        ports: What the operations that this host has bring.
 
     """
     planned = {node.key: node for node in claimed.plan.nodes}
-    nodes = {record.key: NodeState(planned=planned[record.key], record=record) for record in claimed.nodes}
+    nodes = {
+        record.key: NodeState(planned=planned[record.key], record=record, plan=claimed.plans.get(record.key))
+        for record in claimed.nodes
+    }
     state = RunState(
         record=claimed.record,
         plan=claimed.plan,
@@ -153,12 +210,13 @@ def load(claimed: Claimed, *, jobs: int, release_at_rest: bool, rules: Sequence[
         jobs=jobs,
         release_at_rest=release_at_rest,
         rules=tuple(rules),
+        ports=ports,
         outputs=dict(claimed.outputs),
         reused=frozenset(record.key for record in claimed.nodes if record.status is Status.COMPLETED),
         granted={
             (grant.node, grant.plan_sha256)
             for grant in claimed.grants
-            if grant.allowed and grant.action in {GrantAction.EFFECT, GrantAction.GATE}
+            if grant.allowed and grant.action in LETS_THROUGH and grant.plan_sha256 is not None
         },
     )
     for node in nodes.values():

@@ -6,7 +6,12 @@ from actors.actions import Abort, SetTimer, TimerName
 from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
 
+DEADLINE: Final = "deadline"
+"""Kind of the timer that ends an attempt."""
+WAIT: Final = "wait"
+"""Kind of the timer that ends the wait for the machine."""
 OVERDUE: Final = "overdue"
+"""Kind of the timer after which an attempt that was stopped and has not ended is given up on."""
 GRACE_S: Final = 5.0
 """Between TERM and KILL of a process tree."""
 OVERDUE_AFTER_S: Final = GRACE_S + 5.0
@@ -28,7 +33,9 @@ def stop(turn: Turn, node: NodeState, reason: str) -> None:
     node.stopping = node.stopping or reason
     if first:
         attempt = node.record.attempt
-        turn.after.append(Abort(node=node.key, attempt=attempt, reason=reason, grace_s=GRACE_S))
+        turn.after.append(
+            Abort(node=node.key, attempt=attempt, reason=reason, grace_s=GRACE_S, reconciling=node.reconciling)
+        )
     if reason != "cancel":  # who cancels is told the truth: nothing is cancelled while it still runs
         give_up_after(turn, node, OVERDUE_AFTER_S)
 

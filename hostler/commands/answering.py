@@ -34,7 +34,7 @@ def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, data: dict
     with reading() as (home, reader):
         subject = look_at(reader, args.run)
         node = node_of(reader, subject.run_id, args.node)
-        ask(home, subject, kind, node, plan_sha256=node.plan_sha256, reason=args.reason, data=data)
+        ask(home, subject, kind, node, plan_sha256=node.frozen_sha256, reason=args.reason, data=data)
         have_it_consumed(reader, subject)
     if args.json:
         print_json({"run_id": subject.run_id, "node": node.key, "answer": kind.value})

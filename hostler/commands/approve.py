@@ -99,7 +99,7 @@ class _Desk:
         ]
         if not waits:
             # Says that there is nothing to answer, or that this principal may not.
-            self.answer(node, node.plan_sha256)
+            self.answer(node, node.frozen_sha256)
         return self._question([node], waits)
 
     def answer(self, node: NodeRecord, plan_sha256: str | None, kind: RequestKind | None = None) -> dict[str, str]:

@@ -81,7 +81,7 @@ def ask(
     if plan_sha256 is not None and not re.fullmatch(SHA256_PATTERN, plan_sha256):
         raise HostlerError(
             Code.CONFLICT,
-            f"{plan_sha256!r} is no plan digest; {node.plan_sha256 if node else 'none'} waits",
+            f"{plan_sha256!r} is no plan digest; {node.frozen_sha256 if node else 'none'} waits",
             f"look at it with `hostler approve {subject.run_id}` and give its plan whole",
         )
     clock = SystemClock()
@@ -96,7 +96,7 @@ def ask(
         data=data or {},
         at=clock.now().at,
     )
-    ruling = judge(request, status=node.status if node else None, plan_sha256=node.plan_sha256 if node else None)
+    ruling = judge(request, status=node.status if node else None, plan_sha256=node.frozen_sha256 if node else None)
     if isinstance(ruling, Refused):
         raise HostlerError(ruling.code, ruling.what, ruling.todo)
     post(home, request, clock=clock)

@@ -6,7 +6,7 @@ import orjson
 
 from hostler.views.naming import claims_text, executor_name
 from hostler.views.terminal import duration, harmless
-from store.contracts import GateExecutor, NodePlan
+from store.contracts import GateExecutor, NodePlan, PlanPhase
 
 
 def node_plan_json(plan: NodePlan, plan_sha256: str) -> dict[str, Any]:
@@ -28,16 +28,29 @@ def node_plan_text(plan: NodePlan, plan_sha256: str) -> str:
         plan_sha256: Its digest.
 
     """
-    policy = plan.policy
-    gate = isinstance(plan.executor, GateExecutor)
     given = [] if plan.input is None else orjson.dumps(plan.input, option=orjson.OPT_INDENT_2).decode().split("\n")
     lines = [
         f"node {plan.node} of {plan.run_id}",
         f"  plan    {plan_sha256}",
         f"  runs    {executor_name(plan.executor)}",
-        *([] if gate else [f"  effect  {policy.effect}, {policy.resume}"]),
-        *([] if gate else [f"  claims  {claims_text(policy.claims)}, at most {duration(policy.max_seconds)}"]),
+        *_what_for(plan),
         *(f"  writes  {harmless(key.removeprefix('file:'))}" for key in plan.keys),
         *(f"  {'     ' if index else 'input'}   {harmless(line)}" for index, line in enumerate(given)),
     ]
     return "\n".join(lines)
+
+
+def _what_for(plan: NodePlan) -> list[str]:
+    """Return the lines that say what an approval lets happen; a gate lets nothing but itself."""
+    policy = plan.policy
+    if isinstance(plan.executor, GateExecutor):
+        return []
+    if plan.phase is PlanPhase.PREPARATION:
+        described = (
+            [] if plan.descriptors is None else [f"  from    {harmless(orjson.dumps(plan.descriptors).decode())}"]
+        )
+        return [f"  looks   at {', '.join(policy.preparation)}; what it will do is asked again", *described]
+    return [
+        f"  effect  {policy.effect}, {policy.resume}",
+        f"  claims  {claims_text(policy.claims)}, at most {duration(plan.max_seconds or policy.max_seconds)}",
+    ]

@@ -64,6 +64,7 @@ def _node_json(node: PlannedNode) -> dict[str, Any]:
         "executor": executor_name(node.executor),
         "input": node.input,
         "dependencies": list(node.dependencies),
+        "priority": node.priority,
         "policy": node.policy.model_dump(mode="json"),
         "asks": will_ask(node),
     }
@@ -106,7 +107,7 @@ def plan_text(plan: GraphPlan, plan_sha256: str, *, width: int) -> str:
 
 
 def _given(node: PlannedNode) -> Iterator[str]:
-    """Yield what a node is given: its words, its input, the files it publishes; references as `<node.field>`."""
+    """Yield what a node is given and how: words, input, published files, retries; references as `<node.field>`."""
     lines: list[tuple[str, str]] = []
     given = _readable(node.input)
     if isinstance(node.executor, CommandExecutor) and isinstance(given, dict):
@@ -122,6 +123,11 @@ def _given(node: PlannedNode) -> Iterator[str]:
             target = target.get(name) if isinstance(target, dict) else None
         if target is not None:
             lines.append(("writes", target if isinstance(target, str) else _text(target)))
+    retry = node.policy.retry
+    if retry.attempts > 1:
+        lines.append(("retry", f"at most {retry.attempts} attempts, then {retry.exhausted}"))
+    if node.priority:
+        lines.append(("first", f"priority {node.priority}"))
     if lines:
         yield node.key
     for name, text in lines:

@@ -55,7 +55,7 @@ def _node_json(planned: PlannedNode, node: NodeRecord) -> dict[str, Any]:
         "dependencies": list(planned.dependencies),
         "claims": dict(planned.policy.claims),
     }
-    for name in ("started_at", "finished_at", "output_sha256", "plan_sha256"):
+    for name in ("started_at", "finished_at", "due_at", "output_sha256", "preparation_sha256", "plan_sha256"):
         value = getattr(node, name)
         if value is not None:
             shape[name] = value
@@ -127,6 +127,8 @@ def failure_lines(run: RunView, nodes: Iterable[NodeRecord], *, mark: str = "") 
     lines: list[str] = []
     for node in nodes:
         lines.append(f"{mark}{failure_line(run_id, node)}")
+        if node.due_at is not None:
+            lines.append(f"  failed {node.failures} times; tried again at {node.due_at}")
         if may_be_retried(run, node):
             lines.append(f"  hostler retry {run_id} {node.key}")
     return lines

@@ -55,10 +55,14 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
     match node.status:
         case Status.APPROVAL_REQUIRED if planned.executor.kind == "gate":
             message = f"a gate ({planned.executor.gate}); only a person opens it"
-            command = f"hostler approve {run_id} {node.key} --plan {node.plan_sha256}"
+            command = f"hostler approve {run_id} {node.key} --plan {node.frozen_sha256}"
+        case Status.APPROVAL_REQUIRED if node.plan_sha256 is None:
+            looked_at = ", ".join(planned.policy.preparation)
+            message = f"{executor_name(planned.executor)} wants to look at {looked_at} to plan what it will do"
+            command = f"hostler approve {run_id} {node.key} --plan {node.frozen_sha256}"
         case Status.APPROVAL_REQUIRED:
             message = f"{executor_name(planned.executor)} wants to run; its effect is {planned.policy.effect}"
-            command = f"hostler approve {run_id} {node.key} --plan {node.plan_sha256}"
+            command = f"hostler approve {run_id} {node.key} --plan {node.frozen_sha256}"
         case Status.AMBIGUOUS:
             message = "it was interrupted; its effect may or may not have happened"
             command = f"hostler settle {run_id} {node.key}"
@@ -74,7 +78,7 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
         node=node.key,
         reason=node.status,
         message=message,
-        plan_sha256=node.plan_sha256,
+        plan_sha256=node.frozen_sha256,
         command=command,
         otherwise=otherwise,
     )

@@ -7,7 +7,7 @@ from actors.actions import Action, AskMachine, Dispatch, Judge, RunLeft
 from actors.messages import Admitted, Begin, Failed, Judged, Outcome, RequestsArrived, Returned, SchedulingMessage
 from actors.scheduling.decide import decide
 from actors.scheduling.operators import as_value
-from actors.scheduling.state import RunState, load
+from actors.scheduling.state import NO_PORTS, Port, Ports, RunState, load
 from store import transitions
 from store.approvals import judge
 from store.clock import Stamp
@@ -18,6 +18,7 @@ from store.contracts import (
     GateExecutor,
     Grant,
     GraphPlan,
+    NodePlan,
     NodeRecord,
     OperationExecutor,
     PlannedNode,
@@ -27,7 +28,7 @@ from store.contracts import (
     Resume,
     RunRecord,
 )
-from store.lifecycle import RunStatus, Status
+from store.lifecycle import IMMUTABLE, RunStatus, Status
 from store.transactions import Claimed, Fence, Transaction
 
 RUN_ID = "run_01jzzzzzzzzzzzzzzzzzzzzzzz"
@@ -78,6 +79,7 @@ class Model:
             for node in nodes
         }
         self.outputs: dict[str, Any] = {}
+        self.plans: dict[str, NodePlan] = {}
         self.grants: list[Grant] = []
         self.waiting: dict[str, Request] = {}
         self.status = RunStatus.PLANNED
@@ -104,6 +106,11 @@ class Model:
             started=self.started,
             nodes=tuple(self.records[node.key] for node in self.plan.nodes),
             outputs=dict(self.outputs),
+            plans={
+                record.key: self.plans[record.frozen_sha256]
+                for record in self.records.values()
+                if record.frozen_sha256 is not None and record.status not in IMMUTABLE
+            },
             grants=tuple(self.grants),
             requests=tuple(self.waiting.values()),
             cancelled=False,
@@ -115,6 +122,7 @@ class Model:
         for record in transaction.nodes:
             self.check(self.records[record.key], record, transaction.grants)
             self.records[record.key] = record
+        self.plans |= {frozen.sha256: frozen.plan for frozen in transaction.plans}
         for output in transaction.outputs:
             self.outputs[output.node] = output.value
         self.grants += transaction.grants
@@ -148,9 +156,14 @@ class Model:
 class Drive:
     """The core under test with the actors played by the test."""
 
-    def __init__(self, model: Model, *, jobs: int = 8, release_at_rest: bool = False) -> None:
+    def __init__(self, model: Model, *, jobs: int = 8, release_at_rest: bool = False, ports: Ports = NO_PORTS) -> None:
         self.model = model
-        self.state: RunState = load(model.claim(), jobs=jobs, release_at_rest=release_at_rest)
+        known = {
+            (node.executor.operation, node.executor.version): frozenset[Port]()
+            for node in model.plan.nodes
+            if isinstance(node.executor, OperationExecutor)
+        }
+        self.state: RunState = load(model.claim(), jobs=jobs, release_at_rest=release_at_rest, ports={**known, **ports})
         self.now: list[Action] = []
         self.after: list[Action] = []
         self.clock = 0
@@ -199,7 +212,9 @@ class Drive:
         return actions
 
     def approve(self, node: str, **fields: Any) -> list[Action]:
-        return self.request(RequestKind.APPROVE, node, plan_sha256=self.state.nodes[node].record.plan_sha256, **fields)
+        return self.request(
+            RequestKind.APPROVE, node, plan_sha256=self.state.nodes[node].record.frozen_sha256, **fields
+        )
 
     def status(self, node: str) -> Status:
         return self.state.nodes[node].status

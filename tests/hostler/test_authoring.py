@@ -14,7 +14,7 @@ from actors.operations import Compute, Operation
 from hostler.authoring import COMPUTE_POLICY, Build, NodeHandle, compute, operation, workflow
 from hostler.compiler import Compiled, compile_workflow
 from hostres.errors import Code, HostlerError
-from store.contracts import CommandExecutor, Effect, GateExecutor, OperationExecutor, Policy, Resume
+from store.contracts import CommandExecutor, Effect, GateExecutor, OperationExecutor, Policy, PreparationKind, Resume
 
 if TYPE_CHECKING:
     from actors.context import Context
@@ -651,3 +651,29 @@ def test_compute_code_needs_a_file_to_be_stored_from() -> None:
     assert "node a: compute code needs a workflow that stands at the top level of a file" in refusal(
         lambda build: build.call(double, key="a", input=1)
     )
+
+
+class TestPorts:
+    """What an operation may bring besides its function."""
+
+    def test_ports_with_the_wrong_parameters_are_refused_by_name(self) -> None:
+        for port, wanted in (("prepare", 2), ("plan", 3), ("reconcile", 3)):
+            ports: dict[str, Any] = {port: lambda ctx: None}
+            with pytest.raises(HostlerError, match=f"{port} .* takes 1 parameters instead of {wanted}"):
+                operation("a.b", policy=Policy(resume=Resume.VERIFIED_RECEIPT), **ports)
+
+    def test_a_reconciler_that_would_never_run_is_refused(self) -> None:
+        with pytest.raises(HostlerError, match="reconcile would never run"):
+            operation("a.b", reconcile=lambda ctx, given, previous: None)
+
+    def test_preparation_without_a_planner_is_refused(self) -> None:
+        with pytest.raises(HostlerError, match="but it has none"):
+            operation("a.b", policy=Policy(preparation=(PreparationKind.CAMERA,)))
+
+    def test_a_priority_out_of_range_is_refused_with_the_node(self) -> None:
+        @workflow("w")
+        def flow(build):
+            build.command(["true"], key="a", priority=11)
+
+        with pytest.raises(HostlerError, match="node a: priority 11"):
+            compile_workflow(flow, {}, folder=Path("/films"))

@@ -10,7 +10,7 @@ import yaml
 from hostler.compiler import Compiled, compile_workflow
 from hostler.loading import load
 from hostres.errors import Code, HostlerError
-from store.contracts import CommandExecutor, GateExecutor, Policy
+from store.contracts import Backoff, CommandExecutor, FailureCode, GateExecutor, Policy, Retry
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -126,18 +126,33 @@ def test_a_registered_operation_can_be_named(tmp_path: Path) -> None:
     assert "nodes[0]: node a: there is no operation files.publsh@1; use one of: files.publish@1" in line
 
 
-@pytest.mark.parametrize("field", ["parent", "owner", "budget", "authority", "evidence", "priority"])
+@pytest.mark.parametrize("field", ["parent", "owner", "budget", "authority", "evidence"])
 def test_fields_of_nodes_that_this_version_does_not_act_on_are_refused_by_name(tmp_path: Path, field: str) -> None:
     line = refusal(write(tmp_path, node(**{field: 1})))
     assert f"nodes[0].{field}: this version does not know {field} yet" in line
 
 
-def test_so_are_limits_agents_and_retry(tmp_path: Path) -> None:
+def test_so_are_limits_and_agents(tmp_path: Path) -> None:
     assert "limits: this version does not know limits yet" in refusal(write(tmp_path, changed(limits={"active": 1})))
     agent = node(executor={"agent": {"goal": "x"}})
     assert "nodes[0].executor.agent: this version does not know agent yet" in refusal(write(tmp_path, agent))
-    line = refusal(write(tmp_path, command(retry={"attempts": 2})))
-    assert "nodes[0].executor.command.retry: this version does not know retry yet" in line
+
+
+def test_a_command_may_be_retried_and_a_node_has_a_priority(tmp_path: Path) -> None:
+    document = command(retry={"attempts": 3, "delays": [1, 2.5], "codes": ["timeout"], "exhausted": "block"})
+    document["nodes"][0]["priority"] = 4
+    (planned,) = compiled(write(tmp_path, document), text="a").plan.nodes
+    assert planned.priority == 4
+    assert planned.policy.retry == Retry(attempts=3, delays=(1.0, 2.5), codes=(FailureCode.TIMEOUT,), exhausted="block")
+    growing = command(retry={"attempts": 2, "delays": {"first_s": 2}})
+    assert compiled(write(tmp_path, growing), text="a").plan.nodes[0].policy.retry.delays == Backoff(first_s=2)
+
+
+@pytest.mark.parametrize(
+    "retry", [{"attempts": 17}, {"delays": [-1]}, {"delays": [3601]}, {"codes": ["oops"]}, {"x": 1}]
+)
+def test_a_retry_outside_its_bounds_is_refused_with_its_place(tmp_path: Path, retry: dict[str, Any]) -> None:
+    assert "nodes.0.executor.command.retry" in refusal(write(tmp_path, command(retry=retry))).replace("[0]", ".0")
 
 
 @pytest.mark.parametrize(

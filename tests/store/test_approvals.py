@@ -50,7 +50,7 @@ def test_effects_are_allowed_but_paid_and_live_ones_are_asked() -> None:
 
 
 def test_all_else_is_for_humans() -> None:
-    for action, effect in itertools.product(set(Action) - {Action.EFFECT}, (None, *Effect)):
+    for action, effect in itertools.product(set(Action) - {Action.EFFECT, Action.PREPARE}, (None, *Effect)):
         said = {
             kind: verdict(DEFAULT_RULES, principal=f"{kind}:x", action=action, effect=effect)[0]
             for kind in ("human", "agent", "service")

@@ -1,0 +1,212 @@
+"""What a node will exactly do is worked out and frozen: its preparation, where it has one, then its effect."""
+
+from posixpath import join, normpath
+from typing import Final
+
+from pydantic import JsonValue
+
+from actors.actions import AskPlanner, ForgetPlanner, SetTimer, TimerName
+from actors.messages import Exact, Failed, PlannerAnswered, Prepared
+from actors.scheduling.endings import forget
+from actors.scheduling.outcomes import failure_of
+from actors.scheduling.retrying import fail_or_retry
+from actors.scheduling.state import NodeState, Port, RunState
+from actors.scheduling.turn import Turn
+from hostres.errors import Code, HostlerError
+from store.contracts import EventKind, FailureCode, NodePlan, PlanPhase
+from store.lifecycle import Status
+from store.references import resolve
+from store.transactions import FrozenPlan
+from store.values import Domain, canonical, digest, digest_bytes
+
+PLANNING: Final = "planning"
+LONGEST_KEY: Final = 512
+MOST_KEYS: Final = 64
+
+
+def asks_planner(turn: Turn, node: NodeState) -> bool:
+    """Take the plan of *node* one step further.
+
+    Args:
+        turn: The turn.
+        node: A ready node whose effect is not planned yet; its preparation, if it has one, is authorized.
+
+    Returns:
+        Whether its planner was asked. Otherwise the node has a further plan now.
+
+    Raises:
+        HostlerError: Its input cannot be resolved, or is too large.
+
+    """
+    state, preparation = turn.state, node.plan
+    if preparation is None:
+        plan = _resolved(state, node)
+        if state.has(node, Port.PREPARE):
+            _ask(turn, node, plan.input, None)
+            return True
+        freeze(turn, node, plan)
+        return False
+    if state.has(node, Port.PLAN):
+        _ask(turn, node, preparation.input, preparation)
+        return True
+    freeze(turn, node, _effect(state, node, preparation, preparation.input, ()))
+    return False
+
+
+def answered(turn: Turn, message: PlannerAnswered) -> None:
+    """Freeze what a planner worked out; the node is ready for its next step."""
+    state = turn.state
+    node = state.nodes[message.node]
+    if node.status is not Status.PREPARING or message.number != node.asked:
+        return
+    state.active -= 1
+    forget(turn, node, message.number, [PLANNING])
+    answer = message.answer
+    try:
+        match answer:
+            case Failed():
+                fail_or_retry(turn, node, failure_of(answer))
+                return
+            case Prepared():
+                _check_bounds(node, answer)
+                plan = _resolved(state, node).model_copy(
+                    update={
+                        "descriptors": answer.descriptors,
+                        "max_input_bytes": answer.max_input_bytes,
+                        "max_seconds": answer.max_seconds,
+                    }
+                )
+            case Exact():
+                if node.plan is None:
+                    raise AssertionError(node.key)
+                plan = _effect(state, node, node.plan, answer.input, answer.keys)
+    except HostlerError as error:
+        refused = Failed(code=FailureCode.INVALID_DATA, message=error.what, todo=error.todo)
+        fail_or_retry(turn, node, failure_of(refused))
+        return
+    turn.move(node, Status.READY, failure=None)
+    freeze(turn, node, plan)
+    state.push_ready(node)
+
+
+def unask(turn: Turn, node: NodeState) -> None:
+    """Let the planner of a preparing node go: nobody waits for its answer."""
+    turn.state.active -= 1
+    forget(turn, node, node.asked, [PLANNING])
+    turn.now.append(ForgetPlanner(node=node.key, number=node.asked))
+
+
+def overdue(turn: Turn, node: NodeState, number: int) -> None:
+    """Stop waiting for a planner that does not answer."""
+    if node.status is not Status.PREPARING or number != node.asked:
+        return
+    unask(turn, node)
+    late = Failed(
+        code=FailureCode.TIMEOUT,
+        message=f"its planner did not answer within {node.planned.policy.max_seconds:g} s",
+        todo="raise its max_seconds, or mend its planner",
+    )
+    fail_or_retry(turn, node, failure_of(late))
+
+
+def freeze(turn: Turn, node: NodeState, plan: NodePlan) -> None:
+    """Store *plan* as what *node* does next, unless it is stored already."""
+    frozen = FrozenPlan.of(plan)
+    node.plan = plan
+    field = "plan_sha256" if plan.phase is PlanPhase.EFFECT else "preparation_sha256"
+    if getattr(node.record, field) == frozen.sha256:
+        return
+    turn.freeze(frozen)
+    turn.event(
+        EventKind.NODE_PLAN,
+        node,
+        plan_sha256=frozen.sha256,
+        input_sha256=plan.input_sha256,
+        phase=plan.phase.value,
+    )
+    turn.change(node, **{field: frozen.sha256})
+
+
+def _ask(turn: Turn, node: NodeState, value: JsonValue, preparation: NodePlan | None) -> None:
+    turn.state.active += 1
+    node.asked += 1
+    turn.move(node, Status.PREPARING, failure=None)
+    turn.after.append(AskPlanner(node=node.key, number=node.asked, input=value, preparation=preparation))
+    timer = TimerName(kind=PLANNING, node=node.key, attempt=node.asked)
+    turn.after.append(SetTimer(timer=timer, seconds=node.planned.policy.max_seconds))
+
+
+def _resolved(state: RunState, node: NodeState) -> NodePlan:
+    """Return the first plan of *node*: what its operation is given, and what it depends on."""
+    planned = node.planned
+    value = resolve(planned.input, state.outputs)
+    prepares = state.has(node, Port.PREPARE) or state.has(node, Port.PLAN) or bool(planned.policy.preparation)
+    return NodePlan.model_construct(
+        run_id=state.run_id,
+        node=node.key,
+        phase=PlanPhase.PREPARATION if prepares else PlanPhase.EFFECT,
+        executor=planned.executor,
+        input=value,
+        input_sha256=_input_sha256(value, planned.policy.max_input_bytes),
+        dependencies={key: state.nodes[key].record.output_sha256 or "" for key in planned.dependencies},
+        policy=planned.policy,
+        keys=() if prepares else _keys(state.record.folder, planned.policy.publishes, value),
+        descriptors=None,
+        max_input_bytes=None,
+        max_seconds=None,
+        preparation_sha256=None,
+    )
+
+
+def _effect(
+    state: RunState, node: NodeState, preparation: NodePlan, value: JsonValue, keys: tuple[str, ...]
+) -> NodePlan:
+    policy = node.planned.policy
+    published = tuple(sorted({*keys, *_keys(state.record.folder, policy.publishes, value)}))
+    odd = [key for key in published if not 0 < len(key) <= LONGEST_KEY]
+    if odd or len(published) > MOST_KEYS:
+        what = f"its planner names {len(published)} publication keys" if not odd else "a publication key is too long"
+        raise HostlerError(Code.INVALID_DATA, what, f"name at most {MOST_KEYS} of 1 to {LONGEST_KEY} characters")
+    return preparation.model_copy(
+        update={
+            "phase": PlanPhase.EFFECT,
+            "input": value,
+            "input_sha256": _input_sha256(value, preparation.max_input_bytes or policy.max_input_bytes),
+            "keys": published,
+            "descriptors": None,
+            "preparation_sha256": node.record.preparation_sha256,
+        }
+    )
+
+
+def _check_bounds(node: NodeState, answer: Prepared) -> None:
+    """Refuse bounds beyond the policy's, which is what people have seen."""
+    policy = node.planned.policy
+    for name, bound, limit in (
+        ("max_input_bytes", answer.max_input_bytes, policy.max_input_bytes),
+        ("max_seconds", answer.max_seconds, policy.max_seconds),
+    ):
+        if bound is not None and not 0 < bound <= limit:
+            what = f"its planner asks for {name} {bound:g}, its policy allows {limit:g}"
+            raise HostlerError(Code.INVALID_DATA, what, "keep the preparation within the policy")
+
+
+def _input_sha256(value: JsonValue, limit: int) -> str:
+    data = canonical(value)
+    if len(data) > limit:
+        raise HostlerError(Code.INVALID_DATA, f"input too large: {len(data)} bytes, limit {limit}", "put it in a file")
+    return digest_bytes(Domain.INPUT, data)
+
+
+def _keys(folder: str, fields: tuple[str, ...], value: JsonValue) -> tuple[str, ...]:
+    """Name the files that the policy says this input publishes, one key a file however it is written."""
+    keys: set[str] = set()
+    for dotted in fields:
+        found: JsonValue = value
+        for name in dotted.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        for path in found if isinstance(found, list) else [found]:
+            if isinstance(path, str):
+                key = f"file:{normpath(join(folder, path))}"
+                keys.add(key if len(key) <= LONGEST_KEY else f"file-sha256:{digest(Domain.INPUT, key)}")
+    return tuple(sorted(keys))

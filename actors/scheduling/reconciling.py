@@ -1,0 +1,150 @@
+"""An attempt is over and may have had its effect: its operation finds out, under a machine lease of its own.
+
+What cannot be found out now (an error, a deadline, a drained host) is deferred: the node stays running in the store,
+and a later owner of the run tries again.
+"""
+
+from actors.actions import AskMachine, Reconcile, SetTimer, TimerName, WithdrawAsk
+from actors.messages import Aborted, Admitted, Failed, Finding, Found, NotAdmitted, Outcome, Value
+from actors.scheduling.endings import complete, fail, forget, leave
+from actors.scheduling.outcomes import RECOVERABLE, ambiguous, unreconciled
+from actors.scheduling.state import NodeState, Port
+from actors.scheduling.stopping import DEADLINE, OVERDUE, WAIT
+from actors.scheduling.turn import Turn
+from store.contracts import EventKind, Failure, FailureCode, Resume
+from store.lifecycle import Status
+
+
+def recover(turn: Turn, node: NodeState) -> bool:
+    """Find out what the attempt of a dead host did, if it may have done something and its operation can tell.
+
+    Args:
+        turn: The turn.
+        node: A running node, of which nothing runs any more; it does not count as active.
+
+    Returns:
+        Whether that is being found out, here or by a later owner.
+
+    """
+    state = turn.state
+    if node.planned.policy.resume is Resume.DETERMINISTIC:
+        return False
+    ports = state.ports_of(node)
+    if ports is None or (Port.RECONCILE in ports and state.jobs == 0):
+        state.deferred.add(node.key)  # this host only settles requests
+        return True
+    if Port.RECONCILE not in ports:
+        return False
+    state.active += 1
+    reconcile(turn, node)
+    return True
+
+
+def reconcile(turn: Turn, node: NodeState) -> None:
+    """Find out what the attempt of *node* did; it is running in the store and counts as active."""
+    node.reconciling = True
+    node.stopping = None
+    if turn.state.draining:
+        defer(turn, node, "the host was stopped")
+        return
+    plan, attempt = node.plan, node.record.attempt
+    if plan is None:
+        raise AssertionError(node.key)
+    if not plan.policy.claims and not plan.keys:
+        _start(turn, node)
+        return
+    node.wants_lease = True
+    turn.after.append(AskMachine(node=node.key, attempt=attempt, claims=plan.policy.claims, keys=plan.keys))
+    timer = TimerName(kind=WAIT, node=node.key, attempt=attempt)
+    turn.after.append(SetTimer(timer=timer, seconds=plan.policy.max_wait_seconds))
+
+
+def admitted(turn: Turn, node: NodeState, message: Admitted) -> None:
+    """Start the reconciliation whose claims the machine has admitted."""
+    forget(turn, node, message.attempt, [WAIT])
+    turn.event(
+        EventKind.NODE_RUNNING,
+        node,
+        attempt=message.attempt,
+        reconciling=True,
+        ticket=message.ticket,
+        claims=dict(node.planned.policy.claims),
+        admitted_boot_ns=message.admitted_boot_ns,
+    )
+    _start(turn, node)
+
+
+def not_admitted(turn: Turn, node: NodeState, message: NotAdmitted) -> None:
+    """Leave it to a later owner, where the machine may have what it needs."""
+    forget(turn, node, message.attempt, [WAIT])
+    defer(turn, node, message.message)
+
+
+def withdraw(turn: Turn, node: NodeState, why: str) -> None:
+    """Leave to a later owner what waits for the machine."""
+    turn.now.append(WithdrawAsk(node=node.key, attempt=node.record.attempt))
+    forget(turn, node, node.record.attempt, [WAIT])
+    defer(turn, node, why)
+
+
+def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
+    """Settle *node* by what its reconciliation found."""
+    resume = node.planned.policy.resume
+    match outcome:
+        case Failed(message=message):
+            defer(turn, node, message)
+            return
+        case Aborted(reason=reason):
+            defer(turn, node, f"stopped by {reason}")
+            return
+        case _:
+            pass
+    leave(turn, node, DEADLINE, OVERDUE)
+    node.reconciling = False
+    match outcome:
+        case Value():
+            complete(turn, node, outcome)
+        case Found(finding=Finding.RETRY) if resume in RECOVERABLE and node.record.cancelling:
+            fail(turn, node, Status.CANCELLED, None)
+        case Found(finding=Finding.RETRY) if resume in RECOVERABLE:
+            turn.move(node, Status.READY)
+            turn.state.push_ready(node)
+        case Found(finding=Finding.INCOMPATIBLE, message=message):
+            failure = Failure(code=FailureCode.INCOMPATIBLE, message=message, todo="look at its outputs")
+            fail(turn, node, Status.INCOMPATIBLE, failure)
+        case Found(finding=Finding.AMBIGUOUS, message=message) if resume not in RECOVERABLE:
+            fail(turn, node, Status.AMBIGUOUS, ambiguous(message))
+        case _:
+            fail(turn, node, *unreconciled(resume))
+
+
+def defer(turn: Turn, node: NodeState, why: str) -> None:
+    """Leave *node* running in the store, for a later owner."""
+    node.wants_lease = False
+    leave(turn, node, DEADLINE, OVERDUE)
+    turn.state.deferred.add(node.key)
+    turn.event(
+        EventKind.CLEANUP_ERROR,
+        node,
+        attempt=node.record.attempt,
+        message=f"what the attempt did could not be found out: {why}",
+    )
+
+
+def _start(turn: Turn, node: NodeState) -> None:
+    plan = node.plan
+    if plan is None or node.record.plan_sha256 is None:
+        raise AssertionError(node.key)
+    node.wants_lease = False
+    attempt = node.record.attempt
+    turn.after.append(
+        Reconcile(
+            node=node.key,
+            attempt=attempt,
+            plan=plan,
+            plan_sha256=node.record.plan_sha256,
+            gate_passed=node.record.gate_passed,
+        )
+    )
+    timer = TimerName(kind=DEADLINE, node=node.key, attempt=attempt)
+    turn.after.append(SetTimer(timer=timer, seconds=plan.max_seconds or plan.policy.max_seconds))

@@ -1,0 +1,67 @@
+"""A failure of a node: another try when its policy has one left, else the end of it, or a person's turn."""
+
+from typing import Final
+
+from actors.actions import SetTimer, TimerName
+from actors.scheduling.endings import fail
+from actors.scheduling.state import NodeState
+from actors.scheduling.turn import Turn
+from store.clock import instant, unix_ms
+from store.contracts import Failure
+from store.lifecycle import Status
+from store.retrying import delay_ms, may_help
+
+RETRY: Final = "retry"
+
+
+def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
+    """Let *node* fail, or put its next try off, as its policy says; interruptions never come here.
+
+    Args:
+        turn: The turn.
+        node: A node that prepares, is queued or runs.
+        failure: Why, for people.
+
+    """
+    if node.record.cancelling:
+        fail(turn, node, Status.CANCELLED, None)
+        return
+    retry, failures = node.planned.policy.retry, node.record.failures + 1
+    seed = f"{turn.state.run_id}:{node.key}:{failures}"
+    delay = delay_ms(retry, failures, seed) if may_help(retry, failure) else None
+    if delay is None:
+        status = Status.BLOCKED if retry.exhausted == "block" else Status.FAILED
+        fail(turn, node, status, failure, failures=failures)
+        return
+    turn.move(
+        node,
+        Status.CORRECTIVE,
+        data={"delay_ms": delay},
+        failures=failures,
+        failure=failure,
+        due_at=instant(unix_ms(turn.stamp.at) + delay),
+        delay_ms=delay,
+    )
+    wait(turn, node, delay)
+
+
+def resume_waiting(turn: Turn, node: NodeState) -> None:
+    """Go on waiting for a try that another host put off: never longer than it was put off for."""
+    record = node.record
+    left = unix_ms(record.due_at) - unix_ms(turn.stamp.at) if record.due_at is not None else 0
+    wait(turn, node, max(0, min(left, record.delay_ms)))
+
+
+def wait(turn: Turn, node: NodeState, milliseconds: int) -> None:
+    """Set the timer of the next try; a try that is due at once needs none."""
+    if milliseconds == 0:
+        try_again(turn, node)
+        return
+    timer = TimerName(kind=RETRY, node=node.key, attempt=node.record.failures)
+    turn.now.append(SetTimer(timer=timer, seconds=milliseconds / 1000))
+
+
+def try_again(turn: Turn, node: NodeState) -> None:
+    """Make a node whose next try is due ready again."""
+    turn.move(node, Status.READY, due_at=None, delay_ms=0)
+    turn.state.push_ready(node)

@@ -1,0 +1,40 @@
+"""When a failed attempt is made again: one rule for whoever asks. Pure."""
+
+from store.contracts import Backoff, Failure, Retry
+from store.values import Domain, digest_bytes
+
+_DIGEST_RANGE = 1 << 64
+
+
+def may_help(retry: Retry, failure: Failure) -> bool:
+    """Say whether trying the same again may help after *failure*."""
+    return failure.retryable or failure.code in retry.codes
+
+
+def delay_ms(retry: Retry, failures: int, seed: str) -> int | None:
+    """Return how long to wait before the next try, or None if there is none left.
+
+    Args:
+        retry: The node's policy.
+        failures: How often it has failed, this time included.
+        seed: Names the attempt; jitter is drawn from it, so that the same attempt always waits equally long.
+
+    Returns:
+        Milliseconds.
+
+    """
+    if failures >= retry.attempts:
+        return None
+    if isinstance(retry.delays, Backoff):
+        return round(_grown(retry.delays, failures) * (1 - retry.delays.jitter * _fraction(seed)) * 1000)
+    if not retry.delays:
+        return 0
+    return round(retry.delays[min(failures, len(retry.delays)) - 1] * 1000)
+
+
+def _grown(backoff: Backoff, failures: int) -> float:
+    return min(backoff.ceiling_s, backoff.first_s * backoff.factor ** (failures - 1))
+
+
+def _fraction(seed: str) -> float:
+    return int(digest_bytes(Domain.RECORD, seed.encode())[:16], 16) / _DIGEST_RANGE

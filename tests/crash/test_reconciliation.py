@@ -1,0 +1,132 @@
+"""A paid call whose host is killed: what it did is found out by its operation, never by doing it again."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.crash.support import events, hosting, hostler, show
+from tests.support import until
+
+FLOW = """
+import time
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from hostler import ExactPlan, Finding, Policy, Reconciliation, Retry, operation, workflow
+
+
+class Order(BaseModel):
+    ledger: str
+    price: int = 0
+
+
+class Receipt(BaseModel):
+    key: str
+    price: int
+
+
+def quote(ctx, order, descriptors):
+    Path(order.ledger, "quotes").open("a").write("asked\\n")
+    return ExactPlan(input=Order(ledger=order.ledger, price=7), keys=("project:orders",))
+
+
+def look(ctx, order, previous):
+    looks = Path(order.ledger, "looks")
+    looks.open("a").write(f"{previous.attempt} {previous.gate_passed}\\n")
+    if Path(order.ledger, "hang").exists():
+        while not ctx.cancelled:
+            time.sleep(0.01)
+        ctx.check_cancelled()
+    if Path(order.ledger, "lost").exists():
+        Path(order.ledger, "lost").unlink()
+        return Reconciliation(Finding.RETRY)
+    return Receipt(key=ctx.idempotency_key, price=order.price)
+
+
+@operation("test.order", version=1, plan=quote, reconcile=look,
+           policy=Policy(effect="project-mutation", resume="recoverable-transaction", max_seconds=60))
+def order(ctx, order: Order) -> Receipt:
+    ctx.before_publication()
+    with Path(order.ledger, "calls").open("a") as calls:
+        print(ctx.idempotency_key, order.price, file=calls)
+    while not Path(order.ledger, "go").exists():
+        time.sleep(0.01)
+        ctx.check_cancelled()
+    raise SystemExit("never told what it did")
+
+
+@workflow("shop", version=1)
+def shop(build, ledger: str):
+    ordered = build.call(order, key="order", input={"ledger": ledger})
+    return {"price": ordered["price"]}
+"""
+
+
+@pytest.fixture
+def flow(tmp_path) -> list[str]:
+    (tmp_path / "flow.py").write_text(FLOW)
+    return ["run", str(tmp_path / "flow.py"), "-i", f"ledger={tmp_path}"]
+
+
+def lines(folder: Path, name: str) -> list[str]:
+    file = folder / name
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def killed_in_mid_call(flow: list[str], folder: Path) -> str:
+    with hosting(*flow) as host:
+        assert host.stdout is not None
+        run_id = host.stdout.readline().strip()
+        until(lambda: lines(folder, "calls"))
+        os.kill(host.pid, signal.SIGKILL)
+        host.wait()
+    return run_id
+
+
+def test_a_call_that_was_made_is_adopted_and_not_made_again(flow, tmp_path):
+    run_id = killed_in_mid_call(flow, tmp_path)
+    done = hostler("resume", run_id)
+    assert done.returncode == 0, done.stderr
+    assert show(run_id)["outputs"] == {"price": 7}
+    assert lines(tmp_path, "calls") == [f"{run_id}:order:1 7"]
+    assert lines(tmp_path, "looks") == ["1 True"]
+    assert lines(tmp_path, "quotes") == ["asked"], "its exact plan was frozen before the call"
+
+
+def test_a_call_that_was_lost_is_made_again(flow, tmp_path):
+    run_id = killed_in_mid_call(flow, tmp_path)
+    (tmp_path / "lost").touch()
+    (tmp_path / "go").touch()
+    done = hostler("resume", run_id)
+    assert done.returncode == 0, done.stderr
+    assert lines(tmp_path, "calls") == [f"{run_id}:order:1 7", f"{run_id}:order:2 7"]
+    assert lines(tmp_path, "looks") == ["1 True", "2 True"]
+
+
+def test_an_error_after_the_gate_is_reconciled_in_the_same_host(flow, tmp_path):
+    (tmp_path / "go").touch()
+    done = hostler(*flow)
+    assert done.returncode == 0, done.stderr
+    assert len(lines(tmp_path, "calls")) == len(lines(tmp_path, "looks")) == 1
+
+
+def test_a_reconciler_that_is_killed_too_is_asked_again_and_a_cancel_ends_the_run(flow, tmp_path):
+    run_id = killed_in_mid_call(flow, tmp_path)
+    (tmp_path / "hang").touch()
+    with hosting("resume", run_id) as host:
+        until(lambda: lines(tmp_path, "looks"))
+        os.kill(host.pid, signal.SIGKILL)
+        host.wait()
+    assert show(run_id)["status"] == "running"
+    (tmp_path / "hang").unlink()
+    assert hostler("cancel", run_id).returncode == 0
+    assert show(run_id)["nodes"][0]["status"] == "running", "a cancel finds nothing out"
+    hostler("resume", run_id)
+    shown = show(run_id)
+    assert shown["nodes"][0]["status"] == "completed", "what was done is kept, also in a cancelled run"
+    assert len(lines(tmp_path, "calls")) == 1
+    kinds = [event["kind"] for event in events(run_id)]
+    assert "cleanup-error" not in kinds
