@@ -321,6 +321,11 @@ class MachineAnswer:
     lease: Any
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vacate:
+    """Stop what runs and go: a service that the scheduler depends on has broken."""
+
+
 # --- to an executor -----------------------------------------------------------------------------------------------
 
 
@@ -350,12 +355,18 @@ class Flush:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateRun:
-    """Store a new run; `RunCreated` or `CreateRefused` answers."""
+    """Store a new run; `RunCreated` or `CreateRefused` answers.
+
+    Attributes:
+        again: Whether it may be stored already, since the store broke before it answered.
+
+    """
 
     record: RunRecord
     plan: GraphPlan
     bundle: bytes | None
     reply_to: Address
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,6 +380,7 @@ class RunCreated:
 class CreateRefused:
     """The run was not stored; nothing of it is left."""
 
+    run_id: str
     error: HostlerError
 
 
@@ -390,10 +402,18 @@ class RequestsFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRun:
-    """Claim a run for this host; `RunClaimed` or `ClaimRefused` answers."""
+    """Claim a run for this host; `RunClaimed` or `ClaimRefused` answers.
+
+    Attributes:
+        number: Which claim of this host; the answer names it, and only that to the latest one counts.
+        again: Whether this host may have it already, since the scheduler that had it is gone.
+
+    """
 
     run_id: str
     reply_to: Address
+    number: int
+    again: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -444,6 +464,7 @@ class Adopt:
 class RunClaimed:
     """The run is this host's."""
 
+    number: int
     claimed: Claimed
 
 
@@ -451,6 +472,7 @@ class RunClaimed:
 class ClaimRefused:
     """The run is not to be had."""
 
+    number: int
     run_id: str
     error: HostlerError
 
@@ -477,6 +499,21 @@ class Died:
     name: str
     urn: str
     error: BaseException
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vacated:
+    """A scheduler that broke or was told to go has nothing running any more.
+
+    Attributes:
+        urn: Which incarnation of it.
+        hung: Nodes whose work does not end: it may still act, so nobody else may take the run up here.
+
+    """
+
+    run_id: str
+    urn: str
+    hung: tuple[str, ...]
 
 
 # --- to the timer, the machine's resources, authority -------------------------------------------------------------

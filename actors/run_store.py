@@ -128,17 +128,18 @@ class RunStore(Shell):
         try:
             self._store.create(message.record, message.plan, bundle=message.bundle)
         except HostlerError as error:
-            tell(message.reply_to, CreateRefused(error=error))
-        else:
-            tell(message.reply_to, RunCreated(run_id=message.record.run_id))
+            if not (message.again and error.code is Code.CONFLICT):
+                tell(message.reply_to, CreateRefused(run_id=message.record.run_id, error=error))
+                return
+        tell(message.reply_to, RunCreated(run_id=message.record.run_id))
 
     def _claim(self, message: ClaimRun) -> None:
         try:
-            claimed = self._store.claim(message.run_id, self._identity)
+            claimed = self._store.claim(message.run_id, self._identity, again=message.again)
         except HostlerError as error:
-            tell(message.reply_to, ClaimRefused(run_id=message.run_id, error=error))
+            tell(message.reply_to, ClaimRefused(number=message.number, run_id=message.run_id, error=error))
         else:
-            tell(message.reply_to, RunClaimed(claimed=claimed))
+            tell(message.reply_to, RunClaimed(number=message.number, claimed=claimed))
 
     def _tell_requests(self, run_ids: list[str]) -> None:
         waiting: dict[str, list[Any]] = {}

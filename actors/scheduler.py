@@ -5,11 +5,14 @@ It decides, adopts, hands the writes to the run store, and speaks only when the 
 
 import logging
 import os
+import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
+
+from pykka import ActorRef
 
 from actors.actions import (
     Abort,
@@ -57,6 +60,8 @@ from actors.messages import (
     StartTimer,
     StopTimer,
     StopTimers,
+    Vacate,
+    Vacated,
     WantLease,
     WantRuling,
 )
@@ -82,6 +87,9 @@ Attempt = tuple[str, int]
 Working = tuple[str, int, bool]
 """Node, attempt, and whether it is the reconciliation of that attempt."""
 
+
+VACATE_S: Final = GRACE_S + 5.0
+"""How long the work of a scheduler that goes may take to end."""
 
 Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers
 
@@ -111,7 +119,8 @@ class Scheduler(Shell):
         self._commits = 0
         self._outbox: deque[tuple[int, list[Action]]] = deque()
         self._leases: dict[Attempt, Lease] = {}
-        self._executors: dict[Working, Address] = {}
+        self._executors: dict[Working, ActorRef[Executor]] = {}
+        self._vacating = False
         self._planners: dict[Attempt, Control] = {}
 
     def setup(self) -> None:
@@ -149,6 +158,9 @@ class Scheduler(Shell):
                 self._decide(message)
             case Died():
                 self._executor_died(message)
+            case Vacate():
+                self._vacating = True
+                self.stop()
             case CommitRefused(error=error):
                 self._parent_tell(RunLost(run_id=self._run_id, error=error))
                 self.stop()
@@ -168,8 +180,27 @@ class Scheduler(Shell):
             )
         for control in self._planners.values():
             control.abort("drain", grace_s=0.0)
+        if self._broken or self._vacating:
+            self._vacate()
         for lease in self._leases.values():
             lease.release()
+
+    def _vacate(self) -> None:
+        """Say when all work of this scheduler has ended: before that nobody may do any of it again."""
+        run_id, urn, parent = self._run_id, self.actor_urn, self._parent
+        working = {node: executor for (node, _, _), executor in self._executors.items()}
+
+        def wait() -> None:
+            deadline = time.monotonic() + VACATE_S
+            hung = [
+                node
+                for node, executor in working.items()
+                if not executor.actor_stopped.wait(max(0.0, deadline - time.monotonic()))
+            ]
+            if parent is not None:
+                tell(parent, Vacated(run_id=run_id, urn=urn, hung=tuple(hung)))
+
+        self._services.threads.start(wait)
 
     def _decide(self, message: SchedulingMessage) -> None:
         decision = decide(self._state, message, self._services.clock.now())
@@ -330,7 +361,7 @@ class Scheduler(Shell):
     def _executor_died(self, message: Died) -> None:
         """Treat a broken executor as a fault of its node: the others go on."""
         for (node, attempt, reconciling), executor in list(self._executors.items()):
-            if getattr(executor, "actor_urn", None) == message.urn:
+            if executor.actor_urn == message.urn:
                 del self._executors[node, attempt, reconciling]
                 outcome = Failed(
                     code=FailureCode.INTERNAL, message=f"its executor broke: {message.error!r}", todo="report this"

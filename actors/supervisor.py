@@ -1,12 +1,13 @@
 """Starts the services in order, one scheduler a run, and stops all in reverse.
 
-A scheduler that breaks costs its run this host, nothing else: the run stands in the store and can be resumed. A
-service that breaks costs the host: everything is handed back and the host gives up.
+An actor that breaks is started anew, with all that depend on it, and runs go on from the store. More deaths than the
+budget bears cost the host: every run is let go as it stands in the store, and the host gives up.
 """
 
 import logging
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pykka
@@ -18,6 +19,7 @@ from actors.messages import (
     Adopt,
     ClaimRefused,
     ClaimRun,
+    CreateRefused,
     CreateRun,
     Died,
     Drain,
@@ -25,11 +27,15 @@ from actors.messages import (
     Report,
     RequestsFound,
     RunClaimed,
+    RunCreated,
     RunLost,
+    Vacate,
+    Vacated,
 )
 from actors.run_store import RunStore
 from actors.scheduler import Scheduler, Services
 from actors.shell import Shell, tell
+from actors.supervision import RESTARTS, Budget, Deaths
 from actors.threads import WorkThreads
 from actors.timer import Timer
 from hostres.coordinator import Coordinator
@@ -39,6 +45,7 @@ from store.home import Home
 from store.hosts import HostIdentity
 from store.lifecycle import RUN_RESTING
 from store.run_store import RunStore as Store
+from store.transactions import Claimed
 
 log = logging.getLogger(__name__)
 
@@ -59,43 +66,46 @@ class Parts:
 
 @dataclass(slots=True)
 class _Run:
+    """A run that this host works on, or is about to.
+
+    Attributes:
+        claim: Number of the latest claim that was asked for.
+        left: Said by its scheduler; told on once no request has come in meanwhile.
+
+    """
+
     adopt: Adopt
+    claim: int = 0
     scheduler: pykka.ActorRef[Scheduler] | None = None
     left: RunLeft | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Child:
+    """A service: its name, and how to start it once those before it run."""
+
+    name: str
+    start: Callable[[], pykka.ActorRef[Any]]
 
 
 class Supervisor(Shell):
     """The root of a host's actors."""
 
-    def __init__(self, *, parts: Parts, gave_up: Callable[[HostlerError], None]) -> None:
+    def __init__(self, *, parts: Parts, gave_up: Callable[[HostlerError], None], budget: Budget = RESTARTS) -> None:
         super().__init__(name="supervisor", parent=None)
         self._parts = parts
         self._gave_up = gave_up
+        self._deaths = Deaths(budget)
         self._services: list[pykka.ActorRef[Any]] = []
         self._runs: dict[str, _Run] = {}
+        self._vacating: dict[str, str] = {}
+        self._creating: dict[str, CreateRun] = {}
+        self._restart_from: int | None = None
         self._draining: Drain | None = None
 
     def setup(self) -> None:
         """Start the services, each with the addresses of those before it."""
-        parts = self._parts
-        store = RunStore.start(open_store=parts.open_store, identity=parts.identity, parent=self.actor_ref)
-        self._services.append(store)
-        machine = HostResources.start(coordinator=parts.coordinator, parent=self.actor_ref)
-        self._services.append(machine)
-        authorization = Authorization.start(parent=self.actor_ref)
-        self._services.append(authorization)
-        timer = Timer.start(parent=self.actor_ref)
-        self._services.append(timer)
-        self._store = store
-        self._shared = Services(
-            store=store,
-            machine=machine,
-            authorization=authorization,
-            timer=timer,
-            threads=parts.threads,
-            home=parts.home,
-            clock=parts.clock,
-        )
+        self._start_services(0)
 
     def teardown(self) -> None:
         """Stop schedulers, then services in reverse order."""
@@ -104,19 +114,25 @@ class Supervisor(Shell):
                 _stop(run.scheduler)
         for service in reversed(self._services):
             _stop(service)
+        if self._broken:
+            self._give_up(
+                HostlerError(Code.INTERNAL, "the supervisor of this host broke", "report it; resume the runs")
+            )
 
     def handle(self, message: Any) -> None:
         """Take one message."""
         match message:
             case CreateRun():
-                tell(self._store, message)
+                self._create(message)
+            case RunCreated() | CreateRefused():
+                self._created(message)
             case Adopt():
-                self._runs[message.run_id] = _Run(message)
-                tell(self._store, ClaimRun(run_id=message.run_id, reply_to=self.actor_ref))
-            case RunClaimed(claimed=claimed):
-                self._start(claimed)
+                self._adopt(message)
+            case RunClaimed(claimed=claimed, number=number):
+                self._start(claimed, number)
             case ClaimRefused():
-                self._lost(message.run_id, message.error)
+                if self._is_latest(message.run_id, message.number):
+                    self._lost(message.run_id, message.error)
             case RunLeft():
                 self._left(message)
             case RequestsFound():
@@ -130,17 +146,84 @@ class Supervisor(Shell):
                         tell(run.scheduler, message)
             case Died():
                 self._died(message)
+            case Vacated():
+                self._vacated(message)
             case _:
                 super().handle(message)
 
-    def _start(self, claimed: Any) -> None:
-        run = self._runs[claimed.record.run_id]
+    @property
+    def _store(self) -> pykka.ActorRef[Any]:
+        return self._services[0]
+
+    def _children(self) -> tuple[_Child, ...]:
+        parts, parent = self._parts, self.actor_ref
+        return (
+            _Child(
+                "run-store",
+                lambda: RunStore.start(open_store=parts.open_store, identity=parts.identity, parent=parent),
+            ),
+            _Child("host-resources", lambda: HostResources.start(coordinator=parts.coordinator, parent=parent)),
+            _Child("authorization", lambda: Authorization.start(parent=parent)),
+            _Child("timer", lambda: Timer.start(parent=parent)),
+        )
+
+    def _start_services(self, first: int) -> None:
+        for child in self._children()[first:]:
+            self._services.append(child.start())
+        store, machine, authorization, timer = self._services
+        self._shared = Services(
+            store=store,
+            machine=machine,
+            authorization=authorization,
+            timer=timer,
+            threads=self._parts.threads,
+            home=self._parts.home,
+            clock=self._parts.clock,
+        )
+
+    def _create(self, message: CreateRun) -> None:
+        self._creating[message.record.run_id] = message
+        tell(self._store, replace(message, reply_to=self.actor_ref))
+
+    def _created(self, message: RunCreated | CreateRefused) -> None:
+        wanted = self._creating.pop(message.run_id, None)
+        if wanted is not None:
+            tell(wanted.reply_to, message)
+
+    def _adopt(self, message: Adopt) -> None:
+        if message.run_id in self._runs:
+            error = HostlerError(
+                Code.CONFLICT, f"this host works on {message.run_id} already", "use the `Run` that it gave"
+            )
+            _tell_subscriber(message, RunLost(run_id=message.run_id, error=error))
+            return
+        self._runs[message.run_id] = _Run(message)
+        if self._restart_from is None:
+            self._claim(message.run_id)
+
+    def _claim(self, run_id: str, *, again: bool = False) -> None:
+        run = self._runs[run_id]
+        run.claim += 1
+        tell(self._store, ClaimRun(run_id=run_id, reply_to=self.actor_ref, number=run.claim, again=again))
+
+    def _is_latest(self, run_id: str, number: int) -> bool:
+        """Say whether an answer is to the latest claim; when services start anew, all are asked for again."""
+        run = self._runs.get(run_id)
+        return run is not None and run.claim == number and self._restart_from is None
+
+    def _start(self, claimed: Claimed, number: int) -> None:
+        run_id = claimed.record.run_id
+        if not self._is_latest(run_id, number):
+            return
+        run = self._runs[run_id]
         run.scheduler = Scheduler.start(claimed=claimed, adopt=run.adopt, services=self._shared, parent=self.actor_ref)
         if self._draining is not None:
             tell(run.scheduler, self._draining)
 
     def _left(self, message: RunLeft) -> None:
-        run = self._runs[message.run_id]
+        run = self._runs.get(message.run_id)
+        if run is None:
+            return
         if run.scheduler is not None:
             run.scheduler.stop(block=False)
             run.scheduler = None
@@ -156,7 +239,7 @@ class Supervisor(Shell):
             return
         left, run.left = run.left, None
         if message.found and self._draining is None:
-            tell(self._store, ClaimRun(run_id=message.run_id, reply_to=self.actor_ref))
+            self._claim(message.run_id)
         else:
             self._report(message.run_id, left)
 
@@ -169,23 +252,83 @@ class Supervisor(Shell):
         self._report(run_id, RunLost(run_id=run_id, error=error))
 
     def _report(self, run_id: str, report: Report) -> None:
-        run = self._runs.pop(run_id)
-        try:
-            run.adopt.subscriber(report)
-        except Exception:
-            log.exception("a subscriber of %s failed", run_id)
+        _tell_subscriber(self._runs.pop(run_id).adopt, report)
 
     def _died(self, message: Died) -> None:
+        """Start anew what broke with all that depends on it, or give up (rest-for-one: Oban's `nursery.ex`)."""
+        services = [service.actor_urn for service in self._services]
+        run_id = next((run_id for run_id, run in self._runs.items() if _is(run, message.urn)), None)
+        if message.urn not in services and run_id is None:
+            return  # an earlier incarnation
         log.error("%s broke", message.name, exc_info=message.error)
-        for run_id, run in list(self._runs.items()):
-            if run.scheduler is not None and run.scheduler.actor_urn == message.urn:
-                self._lost(run_id, _broken(message))
-                return
-        if message.urn in {service.actor_urn for service in self._services}:
-            error = message.error if isinstance(message.error, HostlerError) else _broken(message)
-            for run_id in list(self._runs):
-                self._lost(run_id, error)
-            self._gave_up(error)
+        if not self._deaths.bear(time.monotonic()):
+            self._give_up(_broken(message))
+        elif run_id is not None:
+            self._await_end(run_id)
+        else:
+            index = services.index(message.urn)
+            self._restart_from = index if self._restart_from is None else min(index, self._restart_from)
+            for each, run in self._runs.items():
+                if run.scheduler is not None:
+                    tell(run.scheduler, Vacate())
+                    self._await_end(each)
+            self._restart_services()
+
+    def _await_end(self, run_id: str) -> None:
+        """Wait for the work of a scheduler that goes, before its run is taken up again."""
+        run = self._runs[run_id]
+        if run.scheduler is not None:
+            self._vacating[run.scheduler.actor_urn] = run_id
+            run.scheduler = None
+
+    def _vacated(self, message: Vacated) -> None:
+        run_id = self._vacating.pop(message.urn, None)
+        if run_id is None:
+            return
+        if message.hung:
+            named = ", ".join(message.hung)
+            what = f"the scheduler of {run_id} broke, and what it started does not end: {named}"
+            self._lost(run_id, HostlerError(Code.INTERNAL, what, "end this program, then resume the run"))
+        elif self._restart_from is None:
+            self._claim(run_id, again=True)
+        self._restart_services()
+
+    def _restart_services(self) -> None:
+        """Start the services that broke, and those after them, once no scheduler uses the old ones."""
+        first = self._restart_from
+        if first is None or self._vacating:
+            return
+        self._restart_from = None
+        for service in reversed(self._services[first:]):
+            _stop(service)
+        del self._services[first:]
+        self._start_services(first)
+        for creating in self._creating.values():
+            tell(self._store, replace(creating, reply_to=self.actor_ref, again=True))
+        for run_id, run in self._runs.items():
+            if run.left is not None:
+                tell(self._store, LookForRequests(run_id=run_id, reply_to=self.actor_ref))
+            elif run.scheduler is None:
+                self._claim(run_id, again=True)
+
+    def _give_up(self, error: HostlerError) -> None:
+        for creating in self._creating.values():
+            tell(creating.reply_to, CreateRefused(run_id=creating.record.run_id, error=error))
+        self._creating.clear()
+        for run_id in list(self._runs):
+            self._lost(run_id, error)
+        self._gave_up(error)
+
+
+def _is(run: _Run, urn: str) -> bool:
+    return run.scheduler is not None and run.scheduler.actor_urn == urn
+
+
+def _tell_subscriber(adopt: Adopt, report: Report) -> None:
+    try:
+        adopt.subscriber(report)
+    except Exception:
+        log.exception("a subscriber of %s failed", adopt.run_id)
 
 
 def _broken(message: Died) -> HostlerError:

@@ -179,7 +179,6 @@ class Host:
         self._runs: dict[str, Run] = {}
         self._closed = False
         self._pid = os.getpid()
-        self._mailboxes: set[Mailbox] = set()
         self.gave_up: HostlerError | None = None
         self._home = Home.open(self.config.home, create=True)
         self._coordinator = Coordinator(
@@ -190,6 +189,7 @@ class Host:
             self.jobs = jobs if jobs is not None else max(1, self._coordinator.capacity.get("cpu", 1))
             self._clock = SystemClock()
             self._store = store = RunStore.open(self._home, clock=self._clock)
+            self._opened: RunStore | None = store
             opened.callback(store.close)
             self._identity = HostIdentity.register(self._home)
             opened.callback(self._identity.close)
@@ -201,7 +201,7 @@ class Host:
                 identity=self._identity,
                 clock=self._clock,
                 coordinator=self._coordinator,
-                open_store=lambda: store,
+                open_store=self._open_store,
                 threads=self._threads,
             ),
             gave_up=self._give_up,
@@ -254,12 +254,8 @@ class Host:
             principal=principal(),
         )
         mailbox = Mailbox()
-        self._mailboxes.add(mailbox)
-        try:
-            self._tell(CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox))
-            answer = mailbox.get()
-        finally:
-            self._mailboxes.discard(mailbox)
+        self._tell(CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox))
+        answer = mailbox.get()
         if isinstance(answer, CreateRefused):
             raise answer.error
         return record.run_id
@@ -332,6 +328,12 @@ class Host:
         self._identity.close()
         self.hung = self._threads.busy
 
+    def _open_store(self) -> RunStore:
+        """Hand out the store that was opened when this host began, and after that a new one each time."""
+        opened, self._opened = self._opened, None
+        self._store = opened or RunStore.open(self._home, clock=self._clock)
+        return self._store
+
     def _adopt(
         self,
         run_id: str,
@@ -381,5 +383,3 @@ class Host:
 
     def _give_up(self, error: HostlerError) -> None:
         self.gave_up = error
-        for mailbox in tuple(self._mailboxes):
-            mailbox.tell(CreateRefused(error=error))

@@ -28,14 +28,20 @@ from store.values import Domain
 _TOKEN_BYTES: Final = 16
 
 
-def refuse_if_owned(home: Home, connection: sqlite3.Connection, head: Head) -> None:
+def refuse_if_owned(home: Home, connection: sqlite3.Connection, head: Head, *, again: str | None) -> None:
     """Refuse a run whose owner lives, however old its claim is.
+
+    Args:
+        home: The store.
+        connection: Inside a transaction.
+        head: The run.
+        again: The host that may take a run of its own anew.
 
     Raises:
         HostlerError: conflict, naming the owner.
 
     """
-    if head.host_id is None or not host_alive(home, head.host_id):
+    if head.host_id in (None, again) or not host_alive(home, head.host_id):
         return
     pid, since = connection.execute("SELECT pid, since FROM hosts WHERE host_id = ?", (head.host_id,)).fetchone()
     raise HostlerError(
@@ -79,13 +85,14 @@ def take(connection: sqlite3.Connection, head: Head, host_id: str, stamp: Stamp,
 
     Args:
         connection: The connection.
-        head: The run, owned by nobody who lives.
+        head: The run, owned by nobody who lives, or by that host itself.
         host_id: Who takes it.
         stamp: When.
         limits: What is taken.
 
     """
-    connection.execute("UPDATE runs SET host_id = NULL, token = NULL WHERE host_id = ?", (head.host_id,))
+    if head.host_id != host_id:
+        connection.execute("UPDATE runs SET host_id = NULL, token = NULL WHERE host_id = ?", (head.host_id,))
     connection.execute(
         "INSERT INTO hosts (host_id, pid, since) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         (host_id, os.getpid(), stamp.at),
@@ -97,7 +104,7 @@ def take(connection: sqlite3.Connection, head: Head, host_id: str, stamp: Stamp,
         token=secrets.token_hex(_TOKEN_BYTES),
     )
     data: dict[str, JsonValue] = {"generation": fence.generation, "host": host_id}
-    if head.host_id is not None:
+    if head.host_id not in (None, host_id):
         data["dead"] = head.host_id
     append_events(connection, head, stamp, [NewEvent(kind=EventKind.RUN_CLAIMED, data=data)], limits)
     connection.execute(

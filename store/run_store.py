@@ -147,7 +147,7 @@ class RunStore:
                 limits=self._limits,
             )
 
-    def claim(self, run_id: str, identity: HostIdentity) -> Claimed:
+    def claim(self, run_id: str, identity: HostIdentity, *, again: bool = False) -> Claimed:
         """Take a run, verified whole.
 
         A dead owner loses all its claims at once; a living one, also a stopped one, keeps them.
@@ -155,6 +155,7 @@ class RunStore:
         Args:
             run_id: The run.
             identity: The host that takes it.
+            again: Whether that host may have it already: what worked on it there is gone.
 
         Raises:
             HostlerError: not-found; conflict, naming the living owner; invalid-data, naming what is damaged;
@@ -167,12 +168,12 @@ class RunStore:
         with self._one_at_a_time:
             claimed = None
             while claimed is None:
-                claimed = self._take(self._load(run_id), identity)
+                claimed = self._take(self._load(run_id, identity.host_id if again else None), identity)
             return claimed
 
-    def _load(self, run_id: str) -> claiming.Loaded:
+    def _load(self, run_id: str, again: str | None) -> claiming.Loaded:
         with reading(self._connection, self._home.database):
-            claiming.refuse_if_owned(self._home, self._connection, read_head(self._connection, run_id))
+            claiming.refuse_if_owned(self._home, self._connection, read_head(self._connection, run_id), again=again)
             return claiming.load(self._connection, self._content, run_id)
 
     def _take(self, loaded: claiming.Loaded, identity: HostIdentity) -> Claimed | None:
@@ -185,7 +186,7 @@ class RunStore:
             dead = head.host_id
             fence = claiming.take(self._connection, head, identity.host_id, stamp, self._limits)
             claimed = loaded.claimed(self._connection, fence)
-        if dead is not None:
+        if dead not in (None, identity.host_id):
             bury(self._home, dead)
         return claimed
 
