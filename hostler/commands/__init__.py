@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "settle": "say what became of an effect that was interrupted",
         "runs": "list runs, newest first",
         "show": "show a run and its nodes",
+        "why": "say why a run or a node does not move",
         "events": "print the event log of a run",
         "logs": "print what the processes of a node wrote",
         "exec": "run any command under machine-wide admission",

@@ -132,3 +132,20 @@ def test_interrupted_trusted_code_runs_again_only_by_a_replay(tmp_path: Path) ->
         let_go(fifo)
         assert run.wait(timeout=20) == 0
     assert shown(run_id)["outputs"] == 3
+
+
+def test_why_says_what_a_failed_and_a_skipped_node_need(tmp_path: Path) -> None:
+    workflow = graph(tmp_path, command("look", "false"), command("after", "true", after=("look",)))
+    hostler("run", workflow, code=1)
+    run_id = shown()["run_id"]
+    for node in ("look", "after"):
+        said = hostler("why", "-", node)
+        assert "false ended with exit code 1" in said
+        assert said.splitlines()[1:] == [f"  hostler retry {run_id} look"]
+    told_of = json.loads(hostler("why", "-", "--json"))
+    assert (told_of["run_id"], told_of["status"], told_of["command"]) == (
+        run_id,
+        "failed",
+        f"hostler why {run_id} look",
+    )
+    refused("why", "-", "nosuch", code=4)

@@ -1,0 +1,72 @@
+"""`hostler why`: why a run or a node does not move, and what would move it."""
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from hostler.commands.arguments import add_json, add_run, command_parser
+from hostler.commands.output import print_json, print_line
+from hostler.commands.places import node_of, reading, whole
+from hostler.run_code import code_for_run
+from hostler.views.why import Scene, why_node, why_run
+from hostres.errors import Code, HostlerError
+from hostres.folders import machine_folder
+from hostres.rows import Row
+from hostres.top import snapshot
+from store.home import Home
+from store.lifecycle import IMMUTABLE, RUN_FINAL
+from store.reader import Reader
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(subparsers, "why", description="say why a run or a node does not move", example="- encode")
+    add_run(parser)
+    parser.add_argument("node", metavar="NODE", nargs="?", help="a node of it; without one, the run as a whole")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print one paragraph, and the command that would move it."""
+    with reading() as (home, reader):
+        run_id = reader.find(args.run)
+        if args.node is not None:
+            node_of(reader, run_id, args.node)
+        scene = _scene(home, reader, run_id)
+    found = why_run(scene) if args.node is None else why_node(scene, args.node)
+    if args.json:
+        print_json(found.to_json(run_id))
+        return 0
+    about = run_id if found.node is None else f"{found.node} of {run_id}"
+    print_line(f"{about} is {found.status}. {found.text}")
+    if found.command is not None:
+        print_line(f"  {found.command}")
+    return 0
+
+
+def _scene(home: Home, reader: Reader, run_id: str) -> Scene:
+    stored, plan, nodes = whole(reader, run_id)
+    missing = None
+    owned = stored.owner is not None and stored.owner.alive
+    if not owned and stored.status not in RUN_FINAL:
+        unfinished = {node.key for node in nodes if node.status not in IMMUTABLE}
+        try:
+            code_for_run(stored.record, plan, reader.bundle, home.bundles, nodes=unfinished)
+        except HostlerError as error:
+            missing = error.what
+    return Scene(run=stored, plan=plan, nodes=nodes, tickets=_tickets(run_id), missing=missing)
+
+
+def _tickets(run_id: str) -> dict[str, Row]:
+    """Return the tickets of a run's nodes; the machine is only looked at, and what cannot be seen is left out."""
+    try:
+        rows = snapshot(machine_folder(os.environ)).tickets
+    except HostlerError as error:
+        if error.code is not Code.UNSAFE_STATE:
+            raise
+        return {}
+    mark = f"{run_id} "
+    return {row.name.removeprefix(mark): row for row in rows if row.name.startswith(mark)}

@@ -1,0 +1,215 @@
+"""Why a node, or a whole run, does not move: in plain words, with the command that would move it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from hostler.views.naming import claims_text
+from hostler.views.show import may_be_retried
+from hostler.views.terminal import duration, harmless
+from hostler.views.waiting import waiting_on
+from hostres.rows import ADMITTED, Row
+from store.contracts import GraphPlan, NodeRecord, PlannedNode
+from store.lifecycle import FINAL, LIVE, RUN_FINAL, Status
+from store.reader import RunView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Why something stands where it stands.
+
+    Attributes:
+        node: The node, None for the run.
+        status: Its status.
+        text: One paragraph.
+        command: What to type to move it, None where nothing is to be done.
+
+    """
+
+    node: str | None
+    status: str
+    text: str
+    command: str | None = None
+
+    def to_json(self, run_id: str) -> dict[str, Any]:
+        """Return it in the shape of `why --json`."""
+        shape: dict[str, Any] = {"run_id": run_id, "status": self.status, "why": self.text}
+        if self.node is not None:
+            shape["node"] = self.node
+        if self.command is not None:
+            shape["command"] = self.command
+        return shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What is known of a run when somebody asks why.
+
+    Attributes:
+        tickets: What the machine holds or makes wait for it, by node.
+        missing: What this program lacks to work on it, one line; None if nothing.
+
+    """
+
+    run: RunView
+    plan: GraphPlan
+    nodes: Sequence[NodeRecord]
+    tickets: Mapping[str, Row]
+    missing: str | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.run.record.run_id
+
+    @property
+    def owned(self) -> bool:
+        """Whether a live host works on it."""
+        return self.run.owner is not None and self.run.owner.alive
+
+    def node(self, key: str) -> NodeRecord:
+        """Return a node of it."""
+        return next(node for node in self.nodes if node.key == key)
+
+    def planned(self, key: str) -> PlannedNode:
+        """Return what is planned for a node of it."""
+        return next(node for node in self.plan.nodes if node.key == key)
+
+
+def why_run(scene: Scene) -> Why:
+    """Say why a run stands where it stands."""
+    run, run_id = scene.run, scene.run_id
+    resting = waiting_on(run_id, scene.plan, scene.nodes)
+    command: str | None = None
+    if run.status in RUN_FINAL:
+        failed = [node.key for node in scene.nodes if node.status in (Status.FAILED, Status.INCOMPATIBLE)]
+        text = f"It has ended, {run.status}" + (f": {_listed(failed)} failed." if failed else ".")
+        command = f"hostler why {run_id} {failed[0]}" if failed else None
+    elif resting and run.status.value == resting[0].reason.value:
+        several = f" and {len(resting) - 1} more" if len(resting) > 1 else ""
+        text = f"It waits for a person: {resting[0].node}: {resting[0].message}{several}."
+        command = resting[0].command
+    elif not scene.owned:
+        text, command = _nobody(scene)
+    else:
+        moving = [node for node in scene.nodes if node.status in LIVE - {Status.PENDING}]
+        text = " ".join([_owner(scene), *(f"{node.key} is {node.status}." for node in moving[:5])])
+        command = f"hostler why {run_id} {moving[0].key}" if moving else None
+    return Why(node=None, status=run.status.value, text=harmless(text), command=command)
+
+
+def why_node(scene: Scene, key: str) -> Why:
+    """Say why a node of a run stands where it stands."""
+    node = scene.node(key)
+    text, command = _of_status(scene, node)
+    if node.status in LIVE and not scene.owned and scene.run.status not in RUN_FINAL:
+        nobody, command = _nobody(scene)
+        text = f"{text} {nobody}"
+    return Why(node=key, status=node.status.value, text=harmless(text), command=command)
+
+
+SENTENCES: Final[Mapping[Status, str]] = MappingProxyType(
+    {
+        Status.READY: "Everything it waits for is there; it starts when its host has room for another node.",
+        Status.PREPARING: "Its planner is working out what exactly it will do.",
+        Status.VERIFYING: "Its result is there and is being checked.",
+        Status.COMPLETED: "It has completed and will not run again.",
+        Status.CANCELLED: "It was cancelled, or what it depends on was.",
+    }
+)
+"""Statuses that need no more than a sentence."""
+
+
+def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
+    for each in waiting_on(scene.run_id, scene.plan, [node]):
+        return f"It waits for a person: {each.message}.", each.command
+    match node.status:
+        case Status.PENDING:
+            return _pending(scene, node)
+        case Status.QUEUED:
+            return _queued(scene, node), "hostler top"
+        case Status.RUNNING:
+            return _running(scene, node), f"hostler logs {scene.run_id} {node.key} --follow"
+        case Status.CORRECTIVE:
+            return f"It failed ({_failure(node)}) and is tried again at {node.due_at}.", None
+        case Status.SKIPPED:
+            return _skipped(scene, node)
+        case Status.FAILED | Status.INCOMPATIBLE:
+            again = f"hostler retry {scene.run_id} {node.key}" if may_be_retried(scene.run, node) else None
+            return f"It is {node.status}: {_failure(node)}.", again
+        case _:
+            return SENTENCES[node.status], None
+
+
+def _pending(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
+    """Name what it waits for, and of that what is first to blame."""
+    missing = [key for key in scene.planned(node.key).dependencies if scene.node(key).status is not Status.COMPLETED]
+    if not missing:
+        return "All it waits for has just completed.", None
+    text = f"It waits for {_listed([f'{key} ({scene.node(key).status})' for key in missing])}."
+    root = missing[0]
+    while scene.node(root).status is Status.PENDING:
+        root = next(key for key in scene.planned(root).dependencies if scene.node(key).status is not Status.COMPLETED)
+    if root == missing[0] and len(missing) > 1:
+        return text, f"hostler why {scene.run_id} {root}"
+    about, command = _of_status(scene, scene.node(root))
+    return f"{text} As to {root}: {about[:1].lower()}{about[1:]}", command
+
+
+def _queued(scene: Scene, node: NodeRecord) -> str:
+    claims = claims_text(scene.planned(node.key).policy.claims)
+    row = scene.tickets.get(node.key)
+    if row is None:
+        return f"It waits for the machine to admit {claims}."
+    reasons = "; ".join(str(reason) for reason in row.blocked_by) or "it is about to be admitted"
+    return f"It has waited {duration(row.for_s)} with ticket {row.ticket} for {claims}: {reasons}."
+
+
+def _running(scene: Scene, node: NodeRecord) -> str:
+    row = scene.tickets.get(node.key)
+    text = f"Attempt {node.attempt} has run since {node.started_at}"
+    if row is None or row.state != ADMITTED:
+        return f"{text}."
+    processes = _listed([f"{process.command} (pid {process.pid})" for process in row.processes]) or "no process"
+    return f"{text} and holds {claims_text(row.claims)} with ticket {row.ticket}: {processes}."
+
+
+def _skipped(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
+    """Name what failed before it."""
+    frontier, seen = [node.key], {node.key}
+    while frontier:
+        for key in scene.planned(frontier.pop()).dependencies:
+            source = scene.node(key)
+            if source.status in (Status.FAILED, Status.INCOMPATIBLE):
+                again = f"hostler retry {scene.run_id} {key}" if may_be_retried(scene.run, source) else None
+                return f"It was skipped because {key} is {source.status}: {_failure(source)}.", again
+            if source.status in FINAL and key not in seen:
+                seen.add(key)
+                frontier.append(key)
+    return "It was skipped because something before it failed.", None
+
+
+def _nobody(scene: Scene) -> tuple[str, str | None]:
+    """Say that no host works on the run, and what this one lacks for it, if anything."""
+    owner = scene.run.owner
+    gone = f": {owner.host} is gone" if owner is not None else ""
+    if scene.missing is not None:
+        return f"No host works on the run{gone}, and this program cannot: {scene.missing}.", None
+    return f"No host works on the run{gone}.", f"hostler resume {scene.run_id}"
+
+
+def _owner(scene: Scene) -> str:
+    owner = scene.run.owner
+    return f"Host {owner.host} works on it." if owner is not None else ""
+
+
+def _failure(node: NodeRecord) -> str:
+    if node.failure is None:
+        return "no reason is kept"
+    times = f" ({node.failures} times)" if node.failures > 1 else ""
+    return f"{node.failure.code}{times}: {node.failure.message}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

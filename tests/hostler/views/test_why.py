@@ -1,0 +1,118 @@
+"""Why a run or a node does not move: a paragraph for every status, and a command that exists."""
+
+import pytest
+
+from hostler.commands import COMMANDS
+from hostler.views.why import Scene, why_node, why_run
+from hostres.rows import ADMITTED, WAITING, Blocked, Row
+from store.lifecycle import RunStatus, Status
+from store.reader import Owner, RunView
+from tests.hostler.views.support import AT, FAILURE, NODE_SHA, PLAN, RUN_ID, node, record
+
+KEYS = [each.key for each in PLAN.nodes]
+
+
+def scene(*nodes, status=RunStatus.RUNNING, alive: bool | None = True, tickets=None, missing=None) -> Scene:
+    known = {each.key: each for each in nodes}
+    run = RunView(
+        record=record(),
+        status=status,
+        started_at=AT,
+        finished_at=None,
+        owner=None if alive is None else Owner(host="host_a", alive=alive),
+        summary=None,
+        cancelled=False,
+    )
+    return Scene(
+        run=run,
+        plan=PLAN,
+        nodes=tuple(known.get(key) or node(key, Status.PENDING) for key in KEYS),
+        tickets=tickets or {},
+        missing=missing,
+    )
+
+
+def ticket(state: str, *blocked: Blocked) -> Row:
+    return Row(
+        ticket=41,
+        state=state,
+        claims={"whisper": 1},
+        name=f"{RUN_ID} text",
+        pid=7,
+        processes=(),
+        since=AT,
+        for_s=75.0,
+        blocked_by=blocked,
+    )
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_every_status_has_a_sentence_and_every_command_exists(status: Status) -> None:
+    audio = node("audio", Status.COMPLETED if status is not Status.SKIPPED else Status.FAILED, failure=FAILURE)
+    said = why_node(scene(audio, node("text", status, failure=FAILURE, plan_sha256=NODE_SHA)), "text")
+    assert said.text.endswith(".")
+    assert "\x1b" not in said.text
+    assert said.status == status
+    if said.command is not None:
+        assert said.command.split()[:1] == ["hostler"]
+        assert said.command.split()[1] in COMMANDS
+
+
+@pytest.mark.parametrize("status", list(RunStatus))
+@pytest.mark.parametrize("alive", [True, False, None])
+def test_every_run_has_one_too(status: RunStatus, alive: bool | None) -> None:
+    said = why_run(scene(node("audio", Status.RUNNING), status=status, alive=alive))
+    assert said.text.endswith(".")
+
+
+def test_a_pending_node_names_what_is_first_to_blame_and_what_moves_that() -> None:
+    waiting = node("upload", Status.APPROVAL_REQUIRED, plan_sha256=NODE_SHA)
+    done = [node("audio", Status.COMPLETED), node("text", Status.COMPLETED)]
+    said = why_node(scene(*done, waiting), "release")
+    assert "It waits for upload (approval-required)." in said.text
+    assert "paid-cloud" in said.text
+    assert said.command == f"hostler approve {RUN_ID} upload --plan {NODE_SHA}"
+
+
+def test_a_queued_node_says_which_resource_is_short_and_who_has_it() -> None:
+    short = Blocked(resource="whisper", wanted=1, free=0, tickets=(40,))
+    queued = [node("audio", Status.COMPLETED), node("text", Status.QUEUED)]
+    said = why_node(scene(*queued, tickets={"text": ticket(WAITING, short)}), "text")
+    assert "ticket 41" in said.text
+    assert "whisper: wants 1, 0 free, held by ticket 40" in said.text
+
+
+def test_a_running_node_names_its_ticket() -> None:
+    said = why_node(scene(node("text", Status.RUNNING, attempt=2), tickets={"text": ticket(ADMITTED)}), "text")
+    assert "Attempt 2 has run since" in said.text
+    assert "holds whisper=1 with ticket 41" in said.text
+
+
+def test_a_skipped_node_names_what_failed_and_how_to_try_that_again() -> None:
+    failed = node("audio", Status.FAILED, failure=FAILURE)
+    skipped = [node(key, Status.SKIPPED) for key in KEYS[1:]]
+    said = why_node(scene(failed, *skipped, status=RunStatus.FAILED), "release")
+    assert "because audio is failed: subprocess: ffmpeg ended" in said.text
+    assert said.command == f"hostler retry {RUN_ID} audio"
+
+
+def test_a_run_whose_host_is_gone_says_so_and_how_to_resume_it() -> None:
+    stopped = scene(node("audio", Status.RUNNING, attempt=1), alive=False)
+    for said in (why_run(stopped), why_node(stopped, "audio")):
+        assert "No host works on the run: host_a is gone." in said.text
+        assert said.command == f"hostler resume {RUN_ID}"
+
+
+def test_what_this_program_lacks_for_the_run_is_named() -> None:
+    said = why_run(
+        scene(node("audio", Status.READY), alive=None, missing="operation media.extract-audio@1: not installed")
+    )
+    assert "this program cannot: operation media.extract-audio@1: not installed" in said.text
+    assert said.command is None
+
+
+def test_a_node_that_waits_for_its_next_try_says_when_and_why() -> None:
+    later = node("audio", Status.CORRECTIVE, failure=FAILURE, failures=2, due_at="2030-01-01T00:10:00.000Z")
+    said = why_node(scene(later), "audio")
+    assert "subprocess (2 times): ffmpeg ended" in said.text
+    assert "is tried again at 2030-01-01T00:10:00.000Z" in said.text
