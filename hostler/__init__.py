@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hostler.host import Host, Run
     from hostler.loading import load
     from hostres.errors import Code, HostlerError
-    from store.contracts import Backoff, Effect, FailureCode, Policy, PreparationKind, Resume, Retry
+    from store.contracts import Backoff, Effect, FailureCode, Policy, PreparationKind, Resume, Retry, RunLimits
 
 _HOMES = {
     "actors.context": ("Completed", "Context", "OperationAborted", "OperationFailed"),
@@ -33,7 +33,16 @@ _HOMES = {
     "hostler.host": ("Host", "Run"),
     "hostler.loading": ("load",),
     "hostres.errors": ("Code", "HostlerError"),
-    "store.contracts": ("Backoff", "Effect", "FailureCode", "Policy", "PreparationKind", "Resume", "Retry"),
+    "store.contracts": (
+        "Backoff",
+        "Effect",
+        "FailureCode",
+        "Policy",
+        "PreparationKind",
+        "Resume",
+        "Retry",
+        "RunLimits",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -65,6 +74,7 @@ __all__ = [
     "Resume",
     "Retry",
     "Run",
+    "RunLimits",
     "Workflow",
     "compile_workflow",
     "compute",

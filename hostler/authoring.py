@@ -20,7 +20,7 @@ from hostler.handles import NodeHandle
 from hostler.refusals import invalid
 from hostler.schemas import input_schema, output_schema
 from hostler.workflows import Workflow, declared_inputs
-from store.contracts import MAX_SAFE_INTEGER, MIB, NAME_PATTERN, Effect, Policy, Resume
+from store.contracts import MAX_SAFE_INTEGER, MIB, NAME_PATTERN, Effect, Policy, Resume, RunLimits
 
 __all__ = ["COMPUTE_POLICY", "Build", "NodeHandle", "Workflow", "compute", "operation", "workflow"]
 
@@ -35,6 +35,7 @@ COMPUTE_POLICY: Final = Policy(
 """What trusted code of a workflow may do; nobody authors it."""
 
 NO_POLICY: Final = Policy()
+NO_LIMITS: Final = RunLimits()
 
 
 def operation(
@@ -185,7 +186,7 @@ def compute(name: str | Callable[..., Any] | None = None) -> Compute | Callable[
     return decorate(name) if callable(name) else decorate
 
 
-def workflow(id: str, *, version: int = 1) -> Callable[[Callable[..., Any]], Workflow]:
+def workflow(id: str, *, version: int = 1, limits: RunLimits = NO_LIMITS) -> Callable[[Callable[..., Any]], Workflow]:
     """Make a workflow of a function `(build, input: type, …)` that calls `build` and returns the outputs.
 
     Its inputs are its further parameters, checked by their annotations; a default makes one optional.
@@ -193,6 +194,7 @@ def workflow(id: str, *, version: int = 1) -> Callable[[Callable[..., Any]], Wor
     Args:
         id: Its name in plans, lists and logs.
         version: Raise it when its meaning changes.
+        limits: What a run of it may take as a whole.
 
     Returns:
         The decorator; it gives a `Workflow`, still callable as the function.
@@ -213,7 +215,7 @@ def workflow(id: str, *, version: int = 1) -> Callable[[Callable[..., Any]], Wor
         def author(build: Build, values: Mapping[str, Any]) -> Any:
             return function(build, **values)
 
-        return Workflow(id=id, version=version, inputs=inputs, author=author, function=function)
+        return Workflow(id=id, version=version, inputs=inputs, author=author, limits=limits, function=function)
 
     return decorate
 

@@ -110,6 +110,7 @@ def compile_workflow(
         inputs=recorded,
         nodes=nodes,
         outputs=outputs,
+        limits=workflow.limits,
         bundle_sha256=bundle.sha256 if bundle and computes else None,
     )
     return Compiled(

@@ -19,11 +19,11 @@ from hostler.refusals import about, first_problem, invalid, place
 from hostler.schemas import takes_text
 from hostler.workflows import Input, Workflow
 from hostres.errors import HostlerError
-from store.contracts import MAX_PRIORITY, MAX_SAFE_INTEGER, Effect, Name, Resume, Retry
+from store.contracts import MAX_PRIORITY, MAX_SAFE_INTEGER, Effect, Name, Resume, Retry, RunLimits
 from store.references import substitute_inputs
 
 LATER: Final = {
-    "top": frozenset({"limits"}),
+    "limits": frozenset({"per_owner", "per_parent", "budget"}),
     "node": frozenset({"parent", "owner", "budget", "authority", "evidence"}),
     "executor": frozenset({"agent"}),
 }
@@ -85,6 +85,7 @@ class Graph(_Part):
     workflow: Heading
     inputs: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     nodes: list[Node]
+    limits: RunLimits = RunLimits()
     outputs: JsonValue = None
 
 
@@ -121,7 +122,12 @@ def load_graph(path: Path) -> Workflow:
             raise about(f"{path}: outputs", error) from error
 
     return Workflow(
-        id=graph.workflow.id, version=graph.workflow.version, inputs=inputs, author=author, source=str(path)
+        id=graph.workflow.id,
+        version=graph.workflow.version,
+        inputs=inputs,
+        author=author,
+        limits=graph.limits,
+        source=str(path),
     )
 
 
@@ -160,7 +166,8 @@ def _later(document: JsonValue) -> Iterator[tuple[str | int, ...]]:
     """Yield the places of fields that belong to later versions."""
     if not isinstance(document, dict):
         return
-    yield from ((name,) for name in document if name in LATER["top"])
+    limits = document.get("limits")
+    yield from (("limits", name) for name in (limits if isinstance(limits, dict) else ()) if name in LATER["limits"])
     nodes = document.get("nodes")
     for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
         if not isinstance(node, dict):

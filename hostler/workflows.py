@@ -14,6 +14,7 @@ from hostler.refusals import about, first_problem, invalid, listed
 from hostler.schemas import ANYTHING, Schema, takes_text
 from hostler.templates import as_template, marker
 from hostres.errors import HostlerError
+from store.contracts import RunLimits
 from store.values import check
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Workflow:
         version: Its version.
         inputs: Name → what it takes, in order.
         author: Builds the nodes and gives the outputs.
+        limits: What a run of it may take as a whole.
         function: The decorated function of a Python workflow.
         source: Where it came from: `path`, `path:name` or `module:name`, None where it was built in a program.
         bundle: The code it was loaded from, exactly as it was then.
@@ -71,6 +73,7 @@ class Workflow:
     version: int
     inputs: Mapping[str, Input]
     author: Callable[["Build", Mapping[str, Any]], Any]
+    limits: RunLimits = field(default_factory=RunLimits)
     function: Callable[..., Any] | None = None
     source: str | None = None
     bundle: "Bundle | None" = field(default=None, repr=False)

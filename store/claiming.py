@@ -70,7 +70,7 @@ class Loaded:
             record=self.record,
             plan=self.plan,
             status=self.head.status,
-            started=self.head.started_at is not None,
+            started_at=self.head.started_at,
             nodes=self.nodes,
             outputs=self.outputs,
             plans=self.plans,

@@ -271,6 +271,19 @@ class PlannedNode(Contract):
     output_schema_sha256: Sha256 | None = None
 
 
+class RunLimits(Contract):
+    """What a run may take as a whole; None is no limit.
+
+    Attributes:
+        seconds: From its first start, rests and restarts included.
+        active: Nodes prepared, queued or running at a time.
+
+    """
+
+    seconds: float | None = Field(default=None, gt=0, le=365 * DAY_SECONDS, allow_inf_nan=False)
+    active: int | None = Field(default=None, ge=1, le=MAX_SAFE_INTEGER)
+
+
 class GraphPlan(Contract):
     """A whole workflow, compiled: everything that decides what a run of it does.
 
@@ -280,6 +293,7 @@ class GraphPlan(Contract):
         inputs: The concrete input values.
         nodes: In an order in which every node comes after its dependencies.
         outputs: Objects and arrays with references; what the run gives back.
+        limits: What a run of it may take as a whole.
         bundle_sha256: Digest of the code bundle, only where there are compute nodes.
 
     """
@@ -290,6 +304,7 @@ class GraphPlan(Contract):
     inputs: dict[str, JsonValue]
     nodes: tuple[PlannedNode, ...] = Field(strict=False)
     outputs: JsonValue = None
+    limits: RunLimits = RunLimits()
     bundle_sha256: Sha256 | None = None
 
 

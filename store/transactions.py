@@ -115,6 +115,7 @@ class Claimed:
 
     Attributes:
         nodes: In the order of the plan.
+        started_at: When a scheduler first took it up; None if none ever did.
         outputs: Of the completed nodes, their digests verified.
         plans: Of each node that may still go on, the plan that its record names last: its preparation or its effect.
         requests: Not yet consumed, oldest first.
@@ -126,7 +127,7 @@ class Claimed:
     record: RunRecord
     plan: GraphPlan
     status: RunStatus
-    started: bool
+    started_at: str | None
     nodes: tuple[NodeRecord, ...]
     outputs: Mapping[str, JsonValue]
     plans: Mapping[str, NodePlan]

@@ -33,7 +33,7 @@ from actors.messages import (
 )
 from actors.scheduling import planning, reconciling, retrying
 from actors.scheduling.endings import complete, fail, forget, leave, released
-from actors.scheduling.operators import judge_requests, obey
+from actors.scheduling.operators import judge_requests, obey, run_out_of_time
 from actors.scheduling.outcomes import RECOVERABLE, interrupted, settled, storable
 from actors.scheduling.planning import PLANNING, unask
 from actors.scheduling.retrying import RETRY, fail_or_retry
@@ -43,11 +43,13 @@ from actors.scheduling.stopping import DEADLINE, OVERDUE, WAIT, give_up_after, s
 from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
 from hostres.errors import Code
-from store.clock import Stamp
+from store.clock import Stamp, unix_ms
 from store.contracts import EventKind, Failure, FailureCode
 from store.lifecycle import Status
 
 DRAIN: Final = "drain"
+LIMIT: Final = "limit"
+"""Kind of the timer that ends a run which has a time limit."""
 
 FAILURE_OF_CODE: Final = {
     Code.INVALID_CLAIMS: FailureCode.INCOMPATIBLE,
@@ -115,6 +117,7 @@ def _begin(turn: Turn) -> None:
     state = turn.state
     if not state.started:
         turn.start()
+    _limit_time(turn)
     reused = [node for node in state.nodes.values() if node.status is Status.COMPLETED]
     if reused:
         turn.event(EventKind.NODES_REUSED, nodes=len(reused))
@@ -130,6 +133,16 @@ def _begin(turn: Turn) -> None:
     recovering = tuple(key for key, node in state.nodes.items() if node.recovering)
     if recovering:
         turn.now.append(EndLeftovers(nodes=recovering))
+
+
+def _limit_time(turn: Turn) -> None:
+    """Set the timer of the run's own limit; after a restart the clock on the wall can only shorten it."""
+    state = turn.state
+    limit, began = state.plan.limits.seconds, state.started_at
+    if limit is None or began is None:
+        return
+    passed = max(0, unix_ms(turn.stamp.at) - unix_ms(began)) / 1000
+    turn.now.append(SetTimer(timer=TimerName(kind=LIMIT), seconds=max(0.0, limit - passed)))
 
 
 def _recover(turn: Turn, message: LeftoversEnded) -> None:
@@ -279,6 +292,9 @@ def _due(turn: Turn, timer: TimerName) -> None:
         for node in state.nodes.values():
             if node.status is Status.RUNNING and not node.recovering and node.key not in state.deferred:
                 stop(turn, node, DRAIN)
+        return
+    if timer.kind == LIMIT:
+        run_out_of_time(turn)
         return
     node = state.nodes[timer.node]
     if timer.kind == RETRY:

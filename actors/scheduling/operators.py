@@ -112,26 +112,40 @@ def cancel_run(turn: Turn) -> None:
         _cancel(turn, node)
 
 
+def run_out_of_time(turn: Turn) -> None:
+    """End a run whose time limit is over: what waits is cancelled, what runs is stopped, cancellable or not."""
+    limit = turn.state.plan.limits.seconds
+    failure = Failure(
+        code=FailureCode.TIMEOUT,
+        message=f"the run's time limit of {limit:g} s is over",
+        todo="raise seconds in its limits, and start it anew",
+    )
+    for node in turn.state.nodes.values():
+        _cancel(turn, node, failure)
+        if node.status is Status.RUNNING and not node.recovering and not node.reconciling:
+            stop(turn, node, "timeout")
+
+
 def _cancel_node(turn: Turn, node: NodeState) -> None:
     for each in (node, *turn.state.dependents_of(node)):
         _cancel(turn, each)
 
 
-def _cancel(turn: Turn, node: NodeState) -> None:
+def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None:
     state = turn.state
     if node.status in WAITS:
         if node.status is Status.PREPARING:
             unask(turn, node)
-        turn.move(node, Status.CANCELLED)
+        turn.move(node, Status.CANCELLED, failure=failure)
     elif node.status is Status.QUEUED:
         attempt = node.record.attempt + 1
         state.active -= 1
         forget(turn, node, attempt, [WAIT])
         turn.now.append(WithdrawAsk(node=node.key, attempt=attempt))
-        turn.move(node, Status.CANCELLED)
+        turn.move(node, Status.CANCELLED, failure=failure)
     elif node.status is Status.RUNNING:
         turn.change(node, cancelling=True)
-        if node.planned.policy.cancellable and not node.recovering and not node.reconciling:
+        if failure is None and node.planned.policy.cancellable and not node.recovering and not node.reconciling:
             stop(turn, node, "cancel")
 
 

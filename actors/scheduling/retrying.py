@@ -24,7 +24,7 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
 
     """
     if node.record.cancelling:
-        fail(turn, node, Status.CANCELLED, None)
+        fail(turn, node, Status.CANCELLED, failure)
         return
     retry, failures = node.planned.policy.retry, node.record.failures + 1
     seed = f"{turn.state.run_id}:{node.key}:{failures}"

@@ -106,6 +106,7 @@ class RunState:
     """A claimed run in memory.
 
     Attributes:
+        started_at: When a scheduler first took it up.
         ports: The operations that this host has, and what they bring.
         jobs: How many nodes may be prepared, queued or running; 0 takes nothing up and only settles requests.
         release_at_rest: Whether the run is handed back when it rests, as a command does, or kept, as a program does.
@@ -125,7 +126,7 @@ class RunState:
     fence: Fence
     nodes: dict[str, NodeState]
     status: RunStatus
-    started: bool
+    started_at: str | None
     jobs: int
     release_at_rest: bool
     rules: tuple[Rule, ...] = DEFAULT_RULES
@@ -146,6 +147,11 @@ class RunState:
     def run_id(self) -> str:
         """The run."""
         return self.record.run_id
+
+    @property
+    def started(self) -> bool:
+        """Whether a scheduler ever took it up."""
+        return self.started_at is not None
 
     def push_ready(self, node: NodeState) -> None:
         """Let *node* be taken up when there is room."""
@@ -206,8 +212,8 @@ def load(
         fence=claimed.fence,
         nodes=nodes,
         status=claimed.status,
-        started=claimed.started,
-        jobs=jobs,
+        started_at=claimed.started_at,
+        jobs=min(jobs, claimed.plan.limits.active or jobs),
         release_at_rest=release_at_rest,
         rules=tuple(rules),
         ports=ports,

@@ -131,7 +131,8 @@ class Turn:
 
     def start(self) -> None:
         """Mark the run as taken up for the first time."""
-        self.state.started = self._started = True
+        self.state.started_at = self.stamp.at
+        self._started = True
 
     def set_status(self, status: RunStatus, summary: Summary | None) -> None:
         """Store the derived status of the run, with its summary if it is final."""

@@ -26,6 +26,7 @@ from store.contracts import (
     Request,
     RequestKind,
     Resume,
+    RunLimits,
     RunRecord,
 )
 from store.lifecycle import IMMUTABLE, RunStatus, Status
@@ -33,6 +34,7 @@ from store.transactions import Claimed, Fence, Transaction
 
 RUN_ID = "run_01jzzzzzzzzzzzzzzzzzzzzzzz"
 HUMAN = "human:ann"
+NO_LIMITS = RunLimits()
 
 
 def planned(
@@ -72,8 +74,8 @@ def claiming(key: str, *after: str, **claims: int) -> PlannedNode:
 class Model:
     """What a store would hold: only what transactions said."""
 
-    def __init__(self, nodes: Sequence[PlannedNode], outputs: Any = None) -> None:
-        self.plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=tuple(nodes), outputs=outputs)
+    def __init__(self, nodes: Sequence[PlannedNode], outputs: Any = None, limits: RunLimits = NO_LIMITS) -> None:
+        self.plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=tuple(nodes), outputs=outputs, limits=limits)
         self.records = {
             node.key: NodeRecord(key=node.key, status=Status.PENDING if node.dependencies else Status.READY)
             for node in nodes
@@ -83,7 +85,7 @@ class Model:
         self.grants: list[Grant] = []
         self.waiting: dict[str, Request] = {}
         self.status = RunStatus.PLANNED
-        self.started = False
+        self.started_at: str | None = None
         self.generation = 0
         self.requests = 0
         self.transactions: list[Transaction] = []
@@ -103,7 +105,7 @@ class Model:
             ),
             plan=self.plan,
             status=self.status,
-            started=self.started,
+            started_at=self.started_at,
             nodes=tuple(self.records[node.key] for node in self.plan.nodes),
             outputs=dict(self.outputs),
             plans={
@@ -128,7 +130,8 @@ class Model:
         self.grants += transaction.grants
         for request_id in transaction.consumed:
             self.waiting.pop(request_id, None)
-        self.started = self.started or transaction.started
+        if transaction.started:
+            self.started_at = transaction.stamp.at
         self.status = transaction.status or self.status
 
     def check(self, before: NodeRecord, after: NodeRecord, grants: Sequence[Grant]) -> None:

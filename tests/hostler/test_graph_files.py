@@ -10,7 +10,7 @@ import yaml
 from hostler.compiler import Compiled, compile_workflow
 from hostler.loading import load
 from hostres.errors import Code, HostlerError
-from store.contracts import Backoff, CommandExecutor, FailureCode, GateExecutor, Policy, Retry
+from store.contracts import Backoff, CommandExecutor, FailureCode, GateExecutor, Policy, Retry, RunLimits
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -132,10 +132,17 @@ def test_fields_of_nodes_that_this_version_does_not_act_on_are_refused_by_name(t
     assert f"nodes[0].{field}: this version does not know {field} yet" in line
 
 
-def test_so_are_limits_and_agents(tmp_path: Path) -> None:
-    assert "limits: this version does not know limits yet" in refusal(write(tmp_path, changed(limits={"active": 1})))
+def test_so_are_limits_of_owners_and_agents(tmp_path: Path) -> None:
+    line = refusal(write(tmp_path, changed(limits={"per_owner": 1})))
+    assert "limits.per_owner: this version does not know per_owner yet" in line
     agent = node(executor={"agent": {"goal": "x"}})
     assert "nodes[0].executor.agent: this version does not know agent yet" in refusal(write(tmp_path, agent))
+
+
+def test_a_run_may_be_limited_as_a_whole(tmp_path: Path) -> None:
+    limited = write(tmp_path, changed(limits={"seconds": 60, "active": 2}))
+    assert compiled(limited, text="a").plan.limits == RunLimits(seconds=60.0, active=2)
+    assert "limits.active" in refusal(write(tmp_path, changed(limits={"active": 0})))
 
 
 def test_a_command_may_be_retried_and_a_node_has_a_priority(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from tests.store.support import (
     COMPUTE,
     DIAMOND,
     NOTE,
+    STAMP,
     Setting,
     assert_refused,
     finish_node,
@@ -205,7 +206,7 @@ def test_a_fence_that_differs_in_anything_is_refused(setting: Setting, changes: 
 def test_a_new_owner_finds_the_run_as_it_was_left(setting: Setting) -> None:
     claimed = setting.claimed()
     run = claimed.fence.run_id
-    assert (claimed.status, claimed.started, claimed.outputs) == (RunStatus.PLANNED, False, {})
+    assert (claimed.status, claimed.started_at, claimed.outputs) == (RunStatus.PLANNED, None, {})
     done = finish_node(setting, claimed, "a", {"y": [1, 2.5, "é"]})
     ready = [moved(node, Status.READY) for node in claimed.nodes[1:3]]
     setting.accept(claimed, nodes=tuple(ready))
@@ -214,7 +215,8 @@ def test_a_new_owner_finds_the_run_as_it_was_left(setting: Setting) -> None:
     again = setting.store.claim(run, setting.identity)
     assert again.nodes == (done, *ready, claimed.nodes[3])
     assert again.outputs == {"a": {"y": [1, 2.5, "é"]}}
-    assert (again.status, again.started, again.cancelled) == (RunStatus.RUNNING, True, True)
+    assert (again.status, again.cancelled) == (RunStatus.RUNNING, True)
+    assert again.started_at is not None
     assert [request.kind for request in again.requests] == [RequestKind.CANCEL]
     assert (again.record, again.plan) == (claimed.record, DIAMOND)
 
