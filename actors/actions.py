@@ -28,10 +28,15 @@ class TimerName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskMachine:
-    """Ask the machine for the claims and keys of the coming attempt."""
+    """Ask the machine for claims and keys.
+
+    Attributes:
+        number: Which ask of this node; its answer names it.
+
+    """
 
     node: str
-    attempt: int
+    number: int
     claims: Mapping[str, int]
     keys: tuple[str, ...]
 
@@ -41,7 +46,7 @@ class WithdrawAsk:
     """Take the ask back; if it has been admitted meanwhile, give the lease back."""
 
     node: str
-    attempt: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +54,21 @@ class GiveBack:
     """Close a lease that came too late for its node."""
 
     node: str
-    attempt: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatch:
-    """Start the work of an attempt, with the lease it was admitted with, if any."""
+    """Start the work of an attempt.
+
+    Attributes:
+        ask: The ask whose lease it gets; None for a node that claims nothing.
+
+    """
 
     node: str
     attempt: int
+    ask: int | None
     plan: NodePlan
     plan_sha256: str
 
@@ -88,9 +99,10 @@ class ForgetPlanner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconcile:
-    """Find out what an attempt that is over did, with the lease that was admitted for that, if any.
+    """Find out what an attempt that is over did.
 
     Attributes:
+        ask: The ask whose lease that gets; None for a node that claims nothing.
         gate_passed: Whether the attempt was let through to an outside write.
 
     """
@@ -99,6 +111,7 @@ class Reconcile:
     attempt: int
     plan: NodePlan
     plan_sha256: str
+    ask: int | None
     gate_passed: bool
 
 

@@ -28,7 +28,7 @@ class HostResources(Shell):
             case WantLease():
                 self._ask(message)
             case LeaseUnwanted():
-                ask, _ = self._asks.pop((message.run_id, message.node, message.attempt), (None, None))
+                ask, _ = self._asks.pop((message.run_id, message.node, message.number), (None, None))
                 if ask is not None:
                     ask.withdraw()
             case MachineSpoke():
@@ -43,7 +43,7 @@ class HostResources(Shell):
                 ask.withdraw()
 
     def _ask(self, message: WantLease) -> None:
-        key = message.run_id, message.ask.node, message.ask.attempt
+        key = message.run_id, message.ask.node, message.ask.number
         self._asks[key] = None, message
         try:
             ask = self._coordinator.ask(
@@ -72,13 +72,13 @@ class HostResources(Shell):
 
 
 def _told(want: WantLease, result: machine.Admitted | machine.NotAdmitted) -> Admitted | NotAdmitted:
-    node, attempt = want.ask.node, want.ask.attempt
+    node, number = want.ask.node, want.ask.number
     if isinstance(result, machine.Admitted):
         return Admitted(
             node=node,
-            attempt=attempt,
+            number=number,
             ticket=result.lease.ticket,
             admitted_boot_ns=result.lease.admitted_boot_ns,
         )
     error = result.error
-    return NotAdmitted(node=node, attempt=attempt, code=error.code, message=error.what, todo=error.todo)
+    return NotAdmitted(node=node, number=number, code=error.code, message=error.what, todo=error.todo)

@@ -56,25 +56,26 @@ class LeftoversEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """The machine admitted the claims of an attempt.
+    """The machine admitted the claims of a node.
 
     Attributes:
+        number: Of the ask.
         admitted_boot_ns: Read after the ticket was holding.
 
     """
 
     node: str
-    attempt: int
+    number: int
     ticket: int
     admitted_boot_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotAdmitted:
-    """The machine refused the claims of an attempt."""
+    """The machine refused the claims of a node; *number* is the ask's."""
 
     node: str
-    attempt: int
+    number: int
     code: Code
     message: str
     todo: str
@@ -559,7 +560,7 @@ class LeaseUnwanted:
 
     run_id: str
     node: str
-    attempt: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,8 @@ from store.transactions import Claimed
 
 log = logging.getLogger(__name__)
 
-Attempt = tuple[str, int]
+Asked = tuple[str, int]
+"""Node, and which of its questions: to the machine, or to its planner."""
 Working = tuple[str, int, bool]
 """Node, attempt, and whether it is the reconciliation of that attempt."""
 
@@ -118,10 +119,10 @@ class Scheduler(Shell):
         self._services = services
         self._commits = 0
         self._outbox: deque[tuple[int, list[Action]]] = deque()
-        self._leases: dict[Attempt, Lease] = {}
+        self._leases: dict[Asked, Lease] = {}
         self._executors: dict[Working, ActorRef[Executor]] = {}
         self._vacating = False
-        self._planners: dict[Attempt, Control] = {}
+        self._planners: dict[Asked, Control] = {}
 
     def setup(self) -> None:
         """Load the run and take it up."""
@@ -148,7 +149,7 @@ class Scheduler(Shell):
                 self._report(message)
             case MachineAnswer(answer=said, lease=lease):
                 if isinstance(said, Admitted):
-                    self._leases[said.node, said.attempt] = lease
+                    self._leases[said.node, said.number] = lease
                 self._decide(said)
             case Returned():
                 self._executors.pop((message.node, message.attempt, message.reconciling), None)
@@ -231,9 +232,9 @@ class Scheduler(Shell):
             case AskMachine():
                 services.machine.tell(WantLease(run_id=self._run_id, ask=action, reply_to=self.actor_ref))
             case WithdrawAsk():
-                services.machine.tell(LeaseUnwanted(run_id=self._run_id, node=action.node, attempt=action.attempt))
+                services.machine.tell(LeaseUnwanted(run_id=self._run_id, node=action.node, number=action.number))
             case GiveBack():
-                lease = self._leases.pop((action.node, action.attempt), None)
+                lease = self._leases.pop((action.node, action.number), None)
                 if lease is not None:
                     lease.release()
             case SetTimer():
@@ -293,7 +294,7 @@ class Scheduler(Shell):
         self._services.threads.start(work)
 
     def _dispatch(self, action: Dispatch | Reconcile, previous: Previous | None = None) -> None:
-        lease = self._leases.pop((action.node, action.attempt), None)
+        lease = None if action.ask is None else self._leases.pop((action.node, action.ask))
         control = Control()
         home = self._services.home
         port = Port(

@@ -10,7 +10,6 @@ from actors.actions import (
     PublicationRefused,
     SetTimer,
     TimerName,
-    WithdrawAsk,
 )
 from actors.messages import (
     Aborted,
@@ -32,6 +31,7 @@ from actors.messages import (
     Value,
 )
 from actors.scheduling import planning, reconciling, retrying
+from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.endings import complete, fail, forget, leave, released
 from actors.scheduling.operators import judge_requests, obey, run_out_of_time
 from actors.scheduling.outcomes import RECOVERABLE, interrupted, settled, storable
@@ -77,7 +77,7 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
     if state.left:  # the run is no longer this host's; nothing may be written
         match message:
             case Admitted():
-                turn.now.append(GiveBack(node=message.node, attempt=message.attempt))
+                turn.now.append(GiveBack(node=message.node, number=message.number))
             case PublicationWanted():
                 _refuse_publication(turn, message, FailureCode.CONFLICT, "this host no longer works on the run")
             case _:
@@ -158,7 +158,8 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
         remaining = message.remaining.get(key)
         if remaining:
             turn.event(EventKind.CLEANUP_ERROR, node, attempt=node.record.attempt, message=remaining)
-            fail(turn, node, *_settled(node, Aborted(reason="recovery", left=(remaining,))))
+            if not reconciling.leave_beside(turn, node):
+                fail(turn, node, *_settled(node, Aborted(reason="recovery", left=(remaining,))))
             continue
         if reconciling.recover(turn, node):
             continue
@@ -170,32 +171,24 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
 
 def _admitted(turn: Turn, message: Admitted) -> None:
     node = turn.state.nodes[message.node]
-    if _waits_to_reconcile(node, message.attempt):
+    if not is_answer(node, message.number):
+        turn.now.append(GiveBack(node=message.node, number=message.number))
+        return
+    answered(turn, node)
+    if node.reconciling:
         reconciling.admitted(turn, node, message)
-        return
-    if node.plan is None or not _waits_for_machine(node, message.attempt):
-        turn.now.append(GiveBack(node=message.node, attempt=message.attempt))
-        return
-    forget(turn, node, message.attempt, [WAIT])
-    run(turn, node, node.plan, ticket=message.ticket, admitted_boot_ns=message.admitted_boot_ns)
-
-
-def _waits_for_machine(node: NodeState, attempt: int) -> bool:
-    return node.status is Status.QUEUED and attempt == node.record.attempt + 1
-
-
-def _waits_to_reconcile(node: NodeState, attempt: int) -> bool:
-    return node.wants_lease and attempt == node.record.attempt
+    elif node.plan is not None:
+        run(turn, node, node.plan, ticket=message.ticket, admitted_boot_ns=message.admitted_boot_ns)
 
 
 def _not_admitted(turn: Turn, message: NotAdmitted) -> None:
     node = turn.state.nodes[message.node]
-    if _waits_to_reconcile(node, message.attempt):
-        reconciling.not_admitted(turn, node, message)
+    if not is_answer(node, message.number):
         return
-    if not _waits_for_machine(node, message.attempt):
+    answered(turn, node)
+    if node.reconciling:
+        reconciling.defer(turn, node, message.message)
         return
-    forget(turn, node, message.attempt, [WAIT])
     turn.state.active -= 1
     code = FAILURE_OF_CODE.get(message.code, FailureCode.INTERNAL)
     failure = Failure(code=code, message=storable(message.message, 4000), todo=storable(message.todo, 1000))
@@ -226,8 +219,16 @@ def _is_current(turn: Turn, node: NodeState, attempt: int, *, reconciles: bool) 
     )
 
 
-def _ended(turn: Turn, node: NodeState, outcome: Outcome) -> None:
-    """Settle a running node by how its attempt, or its reconciliation, has ended."""
+def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = False) -> None:
+    """Settle a running node by how its attempt, or its reconciliation, has ended.
+
+    Args:
+        turn: The turn.
+        node: The node.
+        outcome: How.
+        given_up: Whether it has not really ended: nobody waits for it any longer.
+
+    """
     if node.reconciling:
         reconciling.found(turn, node, outcome)
         return
@@ -237,12 +238,13 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome) -> None:
         return
     if isinstance(outcome, Found):
         raise TypeError(f"only a reconciliation finds {outcome.finding}")
-    left_behind = isinstance(outcome, Aborted) and outcome.left
-    if node.record.gate_passed and node.planned.policy.resume in RECOVERABLE and not left_behind:
-        forget(turn, node, node.record.attempt, [DEADLINE, OVERDUE])
-        if turn.state.has(node, Port.RECONCILE):
+    if node.record.gate_passed and node.planned.policy.resume in RECOVERABLE and turn.state.has(node, Port.RECONCILE):
+        if given_up or (isinstance(outcome, Aborted) and outcome.left):
+            reconciling.defer(turn, node, "something of it still runs")
+        else:
+            forget(turn, node, node.record.attempt, [DEADLINE, OVERDUE])
             reconciling.reconcile(turn, node)
-            return
+        return
     leave(turn, node, DEADLINE, OVERDUE)
     status, failure = _settled(node, outcome)
     if status is Status.FAILED and failure is not None:
@@ -305,11 +307,13 @@ def _due(turn: Turn, timer: TimerName) -> None:
         planning.overdue(turn, node, timer.attempt)
         return
     if timer.kind == WAIT:
-        if _waits_to_reconcile(node, timer.attempt):
-            reconciling.withdraw(turn, node, "the machine had no room for it")
-        elif _waits_for_machine(node, timer.attempt):
+        if not is_answer(node, timer.attempt):
+            return
+        if node.reconciling:
+            reconciling.stop_asking(turn, node, "the machine had no room for it")
+        else:
             state.active -= 1
-            turn.now.append(WithdrawAsk(node=node.key, attempt=timer.attempt))
+            withdraw(turn, node)
             failure = Failure(
                 code=FailureCode.TIMEOUT,
                 message=f"the machine had no room for it within {node.planned.policy.max_wait_seconds:g} s",
@@ -323,7 +327,7 @@ def _due(turn: Turn, timer: TimerName) -> None:
         stop(turn, node, "timeout")
     elif timer.kind == OVERDUE and (state.draining or node.stopping == "timeout"):
         # a callback that ignores its end keeps its lease and keys until it returns; the run does not wait for it
-        _ended(turn, node, Aborted(reason=node.stopping or DRAIN))
+        _ended(turn, node, Aborted(reason=node.stopping or DRAIN), given_up=True)
 
 
 def _drain(turn: Turn, grace_s: float) -> None:
@@ -340,13 +344,11 @@ def _drain(turn: Turn, grace_s: float) -> None:
             unask(turn, node)
             turn.move(node, Status.READY)
             state.push_ready(node)
-        if node.wants_lease:
-            reconciling.withdraw(turn, node, "the host was stopped")
+        if node.reconciling and node.asking:
+            reconciling.stop_asking(turn, node, "the host was stopped")
         if node.status is Status.QUEUED:
-            attempt = node.record.attempt + 1
             state.active -= 1
-            forget(turn, node, attempt, [WAIT])
-            turn.now.append(WithdrawAsk(node=node.key, attempt=attempt))
+            withdraw(turn, node)
             turn.move(node, Status.READY)
             state.push_ready(node)
     turn.now.append(SetTimer(timer=TimerName(kind=DRAIN), seconds=grace_s))

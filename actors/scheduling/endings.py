@@ -57,7 +57,7 @@ def leave(turn: Turn, node: NodeState, *kinds: str) -> None:
 
 def forget(turn: Turn, node: NodeState, attempt: int, kinds: Iterable[str]) -> None:
     """Forget timers of an attempt."""
-    turn.now += [CancelTimer(timer=TimerName(kind=kind, node=node.key, attempt=attempt)) for kind in kinds]
+    turn.after += [CancelTimer(timer=TimerName(kind=kind, node=node.key, attempt=attempt)) for kind in kinds]
 
 
 def released(turn: Turn, node: NodeState, attempt: int, release: Release | None) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
-from actors.actions import Judge, WithdrawAsk
+from actors.actions import Judge
 from actors.messages import Value
-from actors.scheduling.endings import complete, fail, forget
+from actors.scheduling.asking import withdraw
+from actors.scheduling.endings import complete, fail
 from actors.scheduling.planning import unask
 from actors.scheduling.state import LETS_THROUGH, NodeState
-from actors.scheduling.stopping import WAIT, stop
+from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
 from store.approvals import Accepted, Refused, judge
 from store.contracts import (
@@ -138,10 +139,8 @@ def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None
             unask(turn, node)
         turn.move(node, Status.CANCELLED, failure=failure)
     elif node.status is Status.QUEUED:
-        attempt = node.record.attempt + 1
         state.active -= 1
-        forget(turn, node, attempt, [WAIT])
-        turn.now.append(WithdrawAsk(node=node.key, attempt=attempt))
+        withdraw(turn, node)
         turn.move(node, Status.CANCELLED, failure=failure)
     elif node.status is Status.RUNNING:
         turn.change(node, cancelling=True)

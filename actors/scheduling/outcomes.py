@@ -39,7 +39,7 @@ def settled(
     if isinstance(outcome, Failed) and not outcome.dispatched:
         return Status.FAILED, failure
     if isinstance(outcome, Aborted) and outcome.left:
-        return Status.BLOCKED, failure
+        return _beside_what_is_left(resume, trusted=trusted, gate_passed=gate_passed), failure
     if trusted:
         certain = isinstance(outcome, Failed) and outcome.code in CERTAIN_OF_CODE
         return (Status.FAILED if certain else Status.AMBIGUOUS_CODE), failure
@@ -53,6 +53,15 @@ def settled(
     if resume in UNKNOWABLE:
         return Status.AMBIGUOUS, failure
     return Status.FAILED, failure
+
+
+def _beside_what_is_left(resume: Resume, *, trusted: bool, gate_passed: bool) -> Status:
+    """Say where a node ends or rests of which something still runs: may it simply be tried again after that?"""
+    if trusted:
+        return Status.AMBIGUOUS_CODE
+    if gate_passed and resume in RECOVERABLE:
+        return Status.INCOMPATIBLE
+    return Status.AMBIGUOUS if resume in UNKNOWABLE else Status.BLOCKED
 
 
 def interrupted(*, resume: Resume, trusted: bool, cancelling: bool) -> tuple[Status, Failure | None]:
@@ -108,7 +117,7 @@ def failure_of(outcome: Failed | Aborted) -> Failure:
             return Failure(
                 code=FailureCode.CONFLICT,
                 message=storable(f"could not be ended: {', '.join(left)}", 4000),
-                todo="end these processes, then retry the node",
+                todo="end these processes, then say how the node goes on",
             )
         case Aborted(reason="timeout"):
             return Failure(

@@ -93,7 +93,7 @@ def unask(turn: Turn, node: NodeState) -> None:
     """Let the planner of a preparing node go: nobody waits for its answer."""
     turn.state.active -= 1
     forget(turn, node, node.asked, [PLANNING])
-    turn.now.append(ForgetPlanner(node=node.key, number=node.asked))
+    turn.after.append(ForgetPlanner(node=node.key, number=node.asked))
 
 
 def overdue(turn: Turn, node: NodeState, number: int) -> None:

@@ -4,12 +4,13 @@ What cannot be found out now (an error, a deadline, a drained host) is deferred:
 and a later owner of the run tries again.
 """
 
-from actors.actions import AskMachine, Reconcile, SetTimer, TimerName, WithdrawAsk
-from actors.messages import Aborted, Admitted, Failed, Finding, Found, NotAdmitted, Outcome, Value
-from actors.scheduling.endings import complete, fail, forget, leave
+from actors.actions import Reconcile, SetTimer, TimerName
+from actors.messages import Aborted, Admitted, Failed, Finding, Found, Outcome, Value
+from actors.scheduling.asking import ask, withdraw
+from actors.scheduling.endings import complete, fail, leave
 from actors.scheduling.outcomes import RECOVERABLE, ambiguous, unreconciled
 from actors.scheduling.state import NodeState, Port
-from actors.scheduling.stopping import DEADLINE, OVERDUE, WAIT
+from actors.scheduling.stopping import DEADLINE, OVERDUE
 from actors.scheduling.turn import Turn
 from store.contracts import EventKind, Failure, FailureCode, Resume
 from store.lifecycle import Status
@@ -40,6 +41,23 @@ def recover(turn: Turn, node: NodeState) -> bool:
     return True
 
 
+def leave_beside(turn: Turn, node: NodeState) -> bool:
+    """Leave to a later owner what cannot be found out while something of a dead attempt still runs.
+
+    Args:
+        turn: The turn.
+        node: A running node; it does not count as active.
+
+    Returns:
+        Whether its operation could find out, so that it was left.
+
+    """
+    if node.planned.policy.resume not in RECOVERABLE or not turn.state.has(node, Port.RECONCILE):
+        return False
+    turn.state.deferred.add(node.key)
+    return True
+
+
 def reconcile(turn: Turn, node: NodeState) -> None:
     """Find out what the attempt of *node* did; it is running in the store and counts as active."""
     node.reconciling = True
@@ -47,43 +65,32 @@ def reconcile(turn: Turn, node: NodeState) -> None:
     if turn.state.draining:
         defer(turn, node, "the host was stopped")
         return
-    plan, attempt = node.plan, node.record.attempt
+    plan = node.plan
     if plan is None:
         raise AssertionError(node.key)
-    if not plan.policy.claims and not plan.keys:
-        _start(turn, node)
-        return
-    node.wants_lease = True
-    turn.after.append(AskMachine(node=node.key, attempt=attempt, claims=plan.policy.claims, keys=plan.keys))
-    timer = TimerName(kind=WAIT, node=node.key, attempt=attempt)
-    turn.after.append(SetTimer(timer=timer, seconds=plan.policy.max_wait_seconds))
+    if plan.policy.claims or plan.keys:
+        ask(turn, node, plan, at_once=False)
+    else:
+        _start(turn, node, None)
 
 
 def admitted(turn: Turn, node: NodeState, message: Admitted) -> None:
     """Start the reconciliation whose claims the machine has admitted."""
-    forget(turn, node, message.attempt, [WAIT])
     turn.event(
         EventKind.NODE_RUNNING,
         node,
-        attempt=message.attempt,
+        attempt=node.record.attempt,
         reconciling=True,
         ticket=message.ticket,
         claims=dict(node.planned.policy.claims),
         admitted_boot_ns=message.admitted_boot_ns,
     )
-    _start(turn, node)
+    _start(turn, node, message.number)
 
 
-def not_admitted(turn: Turn, node: NodeState, message: NotAdmitted) -> None:
-    """Leave it to a later owner, where the machine may have what it needs."""
-    forget(turn, node, message.attempt, [WAIT])
-    defer(turn, node, message.message)
-
-
-def withdraw(turn: Turn, node: NodeState, why: str) -> None:
+def stop_asking(turn: Turn, node: NodeState, why: str) -> None:
     """Leave to a later owner what waits for the machine."""
-    turn.now.append(WithdrawAsk(node=node.key, attempt=node.record.attempt))
-    forget(turn, node, node.record.attempt, [WAIT])
+    withdraw(turn, node)
     defer(turn, node, why)
 
 
@@ -120,7 +127,6 @@ def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
 
 def defer(turn: Turn, node: NodeState, why: str) -> None:
     """Leave *node* running in the store, for a later owner."""
-    node.wants_lease = False
     leave(turn, node, DEADLINE, OVERDUE)
     turn.state.deferred.add(node.key)
     turn.event(
@@ -131,11 +137,10 @@ def defer(turn: Turn, node: NodeState, why: str) -> None:
     )
 
 
-def _start(turn: Turn, node: NodeState) -> None:
+def _start(turn: Turn, node: NodeState, number: int | None) -> None:
     plan = node.plan
     if plan is None or node.record.plan_sha256 is None:
         raise AssertionError(node.key)
-    node.wants_lease = False
     attempt = node.record.attempt
     turn.after.append(
         Reconcile(
@@ -143,6 +148,7 @@ def _start(turn: Turn, node: NodeState) -> None:
             attempt=attempt,
             plan=plan,
             plan_sha256=node.record.plan_sha256,
+            ask=number,
             gate_passed=node.record.gate_passed,
         )
     )

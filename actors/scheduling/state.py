@@ -51,7 +51,8 @@ class NodeState:
         stopping: Why its attempt was asked to stop, if it was.
         recovering: Whether it waits until leftovers of a dead attempt are ended.
         reconciling: Whether its attempt is over and what it did is being found out.
-        wants_lease: Whether that waits for the machine.
+        asks: How often the machine was asked; an answer to an earlier ask does not count.
+        asking: Whether it waits for the machine.
 
     """
 
@@ -64,7 +65,8 @@ class NodeState:
     stopping: str | None = None
     recovering: bool = False
     reconciling: bool = False
-    wants_lease: bool = False
+    asks: int = 0
+    asking: bool = False
 
     @property
     def key(self) -> str:

@@ -2,11 +2,12 @@
 
 from heapq import heappop
 
-from actors.actions import AskMachine, Dispatch, SetTimer, TimerName
+from actors.actions import Dispatch, SetTimer, TimerName
+from actors.scheduling.asking import ask
 from actors.scheduling.endings import fail
 from actors.scheduling.planning import asks_planner
 from actors.scheduling.state import NodeState, RunState
-from actors.scheduling.stopping import DEADLINE, WAIT
+from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
 from hostres.errors import HostlerError
 from store.approvals import Action, Verdict, preparation_verdict, verdict
@@ -89,11 +90,7 @@ def _queue(turn: Turn, node: NodeState, plan: NodePlan) -> None:
             data={"attempt": attempt, "idempotency_key": idempotency_key(turn.state, node, attempt)},
             failure=None,
         )
-        actions = turn.after if node.noticeable else turn.now
-        actions.append(AskMachine(node=node.key, attempt=attempt, claims=plan.policy.claims, keys=plan.keys))
-        actions.append(
-            SetTimer(timer=TimerName(kind=WAIT, node=node.key, attempt=attempt), seconds=plan.policy.max_wait_seconds)
-        )
+        ask(turn, node, plan, at_once=not node.noticeable)
         return
     turn.move(node, Status.QUEUED)
     run(turn, node, plan, ticket=None, admitted_boot_ns=None)
@@ -127,7 +124,15 @@ def run(turn: Turn, node: NodeState, plan: NodePlan, *, ticket: int | None, admi
         failure=None,
     )
     actions = turn.after if node.noticeable else turn.now
-    actions.append(Dispatch(node=node.key, attempt=attempt, plan=plan, plan_sha256=node.record.plan_sha256 or ""))
+    actions.append(
+        Dispatch(
+            node=node.key,
+            attempt=attempt,
+            ask=None if ticket is None else node.asks,
+            plan=plan,
+            plan_sha256=node.record.plan_sha256 or "",
+        )
+    )
     seconds = plan.max_seconds or plan.policy.max_seconds
     actions.append(SetTimer(timer=TimerName(kind=DEADLINE, node=node.key, attempt=attempt), seconds=seconds))
 

@@ -193,8 +193,8 @@ class Drive:
         return self.returned(node, Failed(code=code, message="it broke", todo="mend it"))
 
     def admitted(self, node: str, ticket: int = 1) -> list[Action]:
-        attempt = self.state.nodes[node].record.attempt + 1
-        return self.send(Admitted(node=node, attempt=attempt, ticket=ticket, admitted_boot_ns=self.clock))
+        number = self.state.nodes[node].asks
+        return self.send(Admitted(node=node, number=number, ticket=ticket, admitted_boot_ns=self.clock))
 
     def request(self, kind: RequestKind, node: str | None = None, **fields: Any) -> list[Action]:
         """Post a request, let authority judge it, and deliver its ruling."""

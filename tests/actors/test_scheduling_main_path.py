@@ -196,7 +196,7 @@ def test_a_failure_skips_what_depends_on_it_and_nothing_else():
 def test_a_claim_the_machine_can_never_admit_makes_its_node_incompatible_and_others_go_on():
     drive = Drive(Model([claiming("big", cpu=99), planned("after", "big"), planned("other")]))
     drive.begin()
-    drive.send(NotAdmitted(node="big", attempt=1, code=Code.INVALID_CLAIMS, message="cpu 99 of 2", todo="claim less"))
+    drive.send(NotAdmitted(node="big", number=1, code=Code.INVALID_CLAIMS, message="cpu 99 of 2", todo="claim less"))
     assert drive.statuses() == {"big": "incompatible", "after": "skipped", "other": "running"}
     assert left(drive.returned("other")).status is RunStatus.PARTIAL
 

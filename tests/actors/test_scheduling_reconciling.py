@@ -125,9 +125,9 @@ def test_every_finding_has_its_answer_in_every_class(resume, finding, becomes):
 def test_a_reconciliation_has_a_machine_lease_of_its_own():
     again = taken_over(running(claims={"ffmpeg": 1}))
     (ask,) = kinds(again.after, AskMachine)
-    assert (ask.attempt, dict(ask.claims)) == (1, {"ffmpeg": 1})
+    assert (ask.number, dict(ask.claims)) == (1, {"ffmpeg": 1})
     assert not kinds(again.after, Reconcile)
-    again.send(Admitted(node="a", attempt=1, ticket=9, admitted_boot_ns=1))
+    again.send(Admitted(node="a", number=1, ticket=9, admitted_boot_ns=1))
     assert kinds(again.after, Reconcile)
     assert again.model.events("node-running", "a")[-1]["reconciling"] is True
 
@@ -175,7 +175,7 @@ def test_a_machine_without_room_defers_and_so_does_one_that_refuses():
             actions = again.send(Due(timer=timer))
             assert kinds(actions, WithdrawAsk)
         else:
-            message = NotAdmitted(node="a", attempt=1, code=Code.INVALID_CLAIMS, message="never fits", todo="")
+            message = NotAdmitted(node="a", number=1, code=Code.INVALID_CLAIMS, message="never fits", todo="")
             actions = again.send(message)
         assert left(actions) is not None
         assert again.model.records["a"].status is Status.RUNNING

@@ -111,10 +111,10 @@ def test_a_refused_admission_counts_as_a_failure():
     node = node.model_copy(update={"policy": node.policy.model_copy(update={"retry": Retry(attempts=2)})})
     made = Drive(Model([node]))
     made.begin()
-    made.send(NotAdmitted(node="a", attempt=1, code=Code.UNAVAILABLE, message="disk full", todo="make room"))
+    made.send(NotAdmitted(node="a", number=1, code=Code.UNAVAILABLE, message="disk full", todo="make room"))
     assert made.status("a") is Status.QUEUED
     assert made.state.nodes["a"].record.failures == 1
-    made.send(NotAdmitted(node="a", attempt=1, code=Code.UNAVAILABLE, message="disk full", todo="make room"))
+    made.send(NotAdmitted(node="a", number=2, code=Code.UNAVAILABLE, message="disk full", todo="make room"))
     assert made.status("a") is Status.FAILED
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from actors.actions import (
     Abort,
+    AskMachine,
+    Dispatch,
     EndLeftovers,
     GiveBack,
     PublicationAllowed,
@@ -16,7 +18,7 @@ from actors.actions import (
 )
 from actors.messages import Aborted, Admitted, Drain, Due, Failed, LeftoversEnded, PublicationWanted
 from actors.scheduling.outcomes import settled
-from store.contracts import Effect, FailureCode, RequestKind, Resume
+from store.contracts import Effect, FailureCode, RequestKind, Resume, Retry
 from store.lifecycle import MOVES, RunStatus, Status
 from tests.actors.support import Drive, Model, claiming, code, dispatched, kinds, left, paid, planned, writing
 
@@ -71,7 +73,7 @@ def test_a_run_whose_last_work_failed_before_it_was_cancelled_still_ends():
 def test_an_admission_that_comes_after_the_cancel_is_given_back():
     drive = begun(claiming("a"), writing("b"))
     drive.request(RequestKind.CANCEL)
-    actions = drive.send(Admitted(node="a", attempt=1, ticket=3, admitted_boot_ns=1))
+    actions = drive.send(Admitted(node="a", number=1, ticket=3, admitted_boot_ns=1))
     assert [back.node for back in kinds(actions, GiveBack)] == ["a"]
 
 
@@ -213,7 +215,11 @@ def test_every_outcome_of_every_class_is_a_legal_move_and_says_why(outcome, resu
     if isinstance(outcome, Failed) and not outcome.dispatched:
         assert status is Status.FAILED
     elif isinstance(outcome, Aborted) and outcome.left:
-        assert status is Status.BLOCKED
+        may_be_repeated = not trusted and (
+            resume in {Resume.DETERMINISTIC, Resume.EXPLICIT_CODE_REPLAY}
+            or (resume in {Resume.VERIFIED_RECEIPT, Resume.RECOVERABLE_TRANSACTION} and not gate)
+        )
+        assert (status is Status.BLOCKED) is may_be_repeated, "a retry must not repeat what may have happened"
     elif trusted:
         assert status is Status.AMBIGUOUS_CODE
     elif resume in {Resume.AMBIGUOUS_AFTER_DISPATCH, Resume.NON_RESUMABLE_LIVE}:
@@ -224,3 +230,28 @@ def test_local_effects_are_not_asked_about():
     for effect in (Effect.PURE, Effect.LOCAL_READ, Effect.LOCAL_DERIVED_WRITE, Effect.PROJECT_MUTATION):
         drive = begun(planned("a", policy=writing("a").policy.model_copy(update={"effect": effect})))
         assert drive.status("a") is Status.RUNNING
+
+
+def test_an_ask_is_never_taken_back_before_it_was_made():
+    """Both wait for the disk: the ask for its intent, so the withdrawal must not overtake it."""
+    drive = Drive(Model([claiming("a")]))
+    drive.begin()
+    drive.request(RequestKind.CANCEL)
+    told = [type(action).__name__ for action in drive.after]
+    assert told.index("AskMachine") < told.index("WithdrawAsk")
+    assert not kinds(drive.now, WithdrawAsk)
+
+
+def test_a_late_answer_to_an_earlier_ask_does_not_admit_a_node_that_asks_again():
+    node = claiming("a")
+    node = node.model_copy(update={"policy": node.policy.model_copy(update={"retry": Retry(attempts=2)})})
+    drive = Drive(Model([node]))
+    drive.begin()
+    (timer,) = [action.timer for action in kinds(drive.after, SetTimer) if action.timer.kind == "wait"]
+    drive.send(Due(timer=timer))
+    assert [ask.number for ask in kinds(drive.after, AskMachine)] == [1, 2]
+    late = drive.send(Admitted(node="a", number=1, ticket=1, admitted_boot_ns=1))
+    assert [back.number for back in kinds(late, GiveBack)] == [1]
+    assert drive.status("a") is Status.QUEUED
+    drive.send(Admitted(node="a", number=2, ticket=2, admitted_boot_ns=2))
+    assert [each.ask for each in kinds(drive.after, Dispatch)] == [2]

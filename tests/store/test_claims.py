@@ -26,7 +26,6 @@ from tests.store.support import (
     COMPUTE,
     DIAMOND,
     NOTE,
-    STAMP,
     Setting,
     assert_refused,
     finish_node,
