@@ -60,6 +60,7 @@ class Writer:
         check_fence(head, transaction.fence)
         self._check_room(head, transaction)
         shape = self._shape(head)
+        counted = dict(head.counts)
         self._put_plans(head, shape, staged)
         outputs = self._put_outputs(head, shape, staged)
         grants = self._put_grants(head, transaction.grants)
@@ -67,7 +68,7 @@ class Writer:
             self._put_node(head, shape, record, outputs, grants)
         self._check_grants(head, shape, transaction.grants)
         self._consume(head, transaction)
-        self._put_head(head, staged)
+        self._put_head(head, staged, counted)
 
     def _check_room(self, head: Head, transaction: Transaction) -> None:
         """Refuse what would leave no room for the events that end the run."""
@@ -112,6 +113,7 @@ class Writer:
             )
 
     def _put_outputs(self, head: Head, shape: Shape, staged: Staged) -> dict[str, Output]:
+        named = {record.key: record.output_sha256 for record in staged.transaction.nodes}
         for output, inline in zip(staged.transaction.outputs, staged.outputs, strict=True):
             position = _position(head, shape, output.node)
             stored = self._connection.execute(
@@ -122,6 +124,8 @@ class Writer:
             ).fetchone()
             if stored[0] in lifecycle.IMMUTABLE and stored[1] != output.sha256:
                 raise _illegal(head, output.node, f"it is {stored[0]} for ever")
+            if output.sha256 not in (stored[1], named.get(output.node)):  # it would replace one that is named
+                raise _illegal(head, output.node, "its output is another one than its record names")
             self._connection.execute(
                 "INSERT INTO outputs (run, position, sha256, size, content) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (run, position) DO UPDATE"
@@ -243,7 +247,7 @@ class Writer:
                 what = f"request {request_id} of run {head.run_id} does not wait for an answer"
                 raise HostlerError(Code.CONFLICT, what, "it was answered before, or it is of another run")
 
-    def _put_head(self, head: Head, staged: Staged) -> None:
+    def _put_head(self, head: Head, staged: Staged, counted: Mapping[Status, int]) -> None:
         transaction = staged.transaction
         if transaction.started and head.started_at is None:
             head.started_at = transaction.stamp.at
@@ -256,6 +260,10 @@ class Writer:
             )
         if staged.summary is not None:
             self._put_summary(head, transaction, status, staged.summary)
+        elif head.status in RUN_FINAL and (
+            status is not head.status or counts_text(head.counts) != counts_text(counted)
+        ):
+            self._connection.execute("DELETE FROM summaries WHERE run = ?", (head.run,))  # its nodes say otherwise now
         events = transaction.events
         if transaction.release:
             released = {"generation": head.generation, "host": head.host_id}
@@ -272,6 +280,9 @@ class Writer:
     ) -> None:
         summary = transaction.summary
         assert summary is not None
+        if status not in RUN_FINAL:
+            what = f"run {head.run_id} is {status}; only one that has ended has a summary"
+            raise HostlerError(Code.CONFLICT, what, "start again from the store")
         if summary.status is not status or dict(summary.counts) != lifecycle.counts(head.counts):
             raise HostlerError(
                 Code.CONFLICT,

@@ -8,6 +8,7 @@ from actors.actions import Judge
 from actors.messages import Value
 from actors.scheduling.asking import withdraw
 from actors.scheduling.endings import complete, fail
+from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import unask
 from actors.scheduling.state import LETS_THROUGH, NodeState
 from actors.scheduling.stopping import stop
@@ -205,7 +206,7 @@ def _deny(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> No
     reason = f": {request.reason}" if request.reason else ""
     failure = Failure(
         code=FailureCode.AUTHORIZATION_REQUIRED,
-        message=f"denied by {request.principal}{reason}",
+        message=storable(f"denied by {request.principal}{reason}", 4000),
         todo="change what it does, then start a new run",
     )
     fail(turn, node, Status.FAILED, failure)
@@ -235,7 +236,7 @@ def _settle(turn: Turn, node: NodeState, request: Request) -> None:
         case _:
             failure = Failure(
                 code=FailureCode.AMBIGUOUS,
-                message=f"settled as failed by {request.principal}",
+                message=storable(f"settled as failed by {request.principal}", 4000),
                 todo="retry it when it is safe to",
             )
             fail(turn, node, Status.FAILED, failure)

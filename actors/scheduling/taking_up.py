@@ -5,6 +5,7 @@ from heapq import heappop
 from actors.actions import Dispatch, SetTimer, TimerName
 from actors.scheduling.asking import ask
 from actors.scheduling.endings import fail
+from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import asks_planner
 from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.stopping import DEADLINE
@@ -38,7 +39,8 @@ def _take_up(turn: Turn, node: NodeState) -> None:
             if asks_planner(turn, node):
                 return
     except HostlerError as error:
-        failure = Failure(code=FailureCode.INVALID_DATA, message=error.what, todo=error.todo)
+        message, todo = storable(error.what, 4000), storable(error.todo, 1000)
+        failure = Failure(code=FailureCode.INVALID_DATA, message=message, todo=todo)
         fail(turn, node, Status.FAILED, failure)
         return
     if _authorized(turn, node, node.plan):

@@ -8,7 +8,6 @@ from actors.messages import Admitted, Begin, Failed, Judged, Outcome, RequestsAr
 from actors.scheduling.decide import decide
 from actors.scheduling.operators import as_value
 from actors.scheduling.state import NO_PORTS, Port, Ports, RunState, load
-from store import transitions
 from store.approvals import judge
 from store.clock import Stamp
 from store.contracts import (
@@ -18,7 +17,6 @@ from store.contracts import (
     GateExecutor,
     Grant,
     GraphPlan,
-    NodePlan,
     NodeRecord,
     OperationExecutor,
     PlannedNode,
@@ -29,8 +27,12 @@ from store.contracts import (
     RunLimits,
     RunRecord,
 )
-from store.lifecycle import IMMUTABLE, RunStatus, Status
-from store.transactions import Claimed, Fence, Transaction
+from store.lifecycle import RunStatus, Status
+from store.records import graph_plan_sha256
+from store.requests import cancel_id
+from store.transactions import Claimed, Transaction
+from tests.store.model import MemoryStore, Seen
+from tests.store.stores import AnyStore
 
 RUN_ID = "run_01jzzzzzzzzzzzzzzzzzzzzzzz"
 HUMAN = "human:ann"
@@ -71,81 +73,77 @@ def claiming(key: str, *after: str, **claims: int) -> PlannedNode:
     return writing(key, *after, claims=claims or {"ffmpeg": 1})
 
 
-class Model:
-    """What a store would hold: only what transactions said."""
+class _OneMoment:
+    def now(self) -> Stamp:
+        return Stamp(at="2026-01-01T00:00:00.000Z", boot_ns=1)
 
-    def __init__(self, nodes: Sequence[PlannedNode], outputs: Any = None, limits: RunLimits = NO_LIMITS) -> None:
+
+class Model:
+    """One run in a store, the model of one if none is given, and all transactions that were made."""
+
+    def __init__(
+        self,
+        nodes: Sequence[PlannedNode],
+        outputs: Any = None,
+        *,
+        limits: RunLimits = NO_LIMITS,
+        store: AnyStore | None = None,
+    ) -> None:
         self.plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=tuple(nodes), outputs=outputs, limits=limits)
-        self.records = {
-            node.key: NodeRecord(key=node.key, status=Status.PENDING if node.dependencies else Status.READY)
-            for node in nodes
-        }
-        self.outputs: dict[str, Any] = {}
-        self.plans: dict[str, NodePlan] = {}
-        self.grants: list[Grant] = []
-        self.waiting: dict[str, Request] = {}
-        self.status = RunStatus.PLANNED
-        self.started_at: str | None = None
+        self.record = RunRecord(
+            run_id=RUN_ID,
+            workflow="w",
+            workflow_version=1,
+            plan_sha256=graph_plan_sha256(self.plan),
+            folder="/films",
+            created_at="2026-01-01T00:00:00.000Z",
+            principal=HUMAN,
+        )
+        self.store: AnyStore = store or MemoryStore(_OneMoment())
+        self.host: str | None = None
+        self.store.create(self.record, self.plan)
+        self.asked = 0
         self.generation = 0
-        self.requests = 0
         self.transactions: list[Transaction] = []
 
     def claim(self) -> Claimed:
+        if self.host is not None:
+            self.store.kill(self.host)
         self.generation += 1
-        return Claimed(
-            fence=Fence(run_id=RUN_ID, host_id="host_a", generation=self.generation, token="t"),
-            record=RunRecord(
-                run_id=RUN_ID,
-                workflow="w",
-                workflow_version=1,
-                plan_sha256="0" * 64,
-                folder="/films",
-                created_at="2026-01-01T00:00:00.000Z",
-                principal=HUMAN,
-            ),
-            plan=self.plan,
-            status=self.status,
-            started_at=self.started_at,
-            nodes=tuple(self.records[node.key] for node in self.plan.nodes),
-            outputs=dict(self.outputs),
-            plans={
-                record.key: self.plans[record.frozen_sha256]
-                for record in self.records.values()
-                if record.frozen_sha256 is not None and record.status not in IMMUTABLE
-            },
-            grants=tuple(self.grants),
-            requests=tuple(self.waiting.values()),
-            cancelled=False,
-        )
+        self.host = self.store.host()
+        return self.store.claim(RUN_ID, self.host)
 
     def apply(self, transaction: Transaction) -> None:
-        assert transaction.fence.generation == self.generation
+        refused = self.store.write([transaction])
+        assert refused == [None], (refused, transaction)
         self.transactions.append(transaction)
-        for record in transaction.nodes:
-            self.check(self.records[record.key], record, transaction.grants)
-            self.records[record.key] = record
-        self.plans |= {frozen.sha256: frozen.plan for frozen in transaction.plans}
-        for output in transaction.outputs:
-            self.outputs[output.node] = output.value
-        self.grants += transaction.grants
-        for request_id in transaction.consumed:
-            self.waiting.pop(request_id, None)
-        if transaction.started:
-            self.started_at = transaction.stamp.at
-        self.status = transaction.status or self.status
 
-    def check(self, before: NodeRecord, after: NodeRecord, grants: Sequence[Grant]) -> None:
-        """Refuse what the real store would refuse."""
-        planned = next(node for node in self.plan.nodes if node.key == before.key)
-        refused = before != after and transitions.refusal(
-            before,
-            after,
-            gate=isinstance(planned.executor, GateExecutor),
-            granted=any(
-                grant.allowed and (grant.node == before.key or before.status is Status.SKIPPED) for grant in grants
-            ),
-        )
-        assert not refused, (before, after, refused)
+    def post(self, request: Request) -> bool:
+        return self.store.post(request)
+
+    @property
+    def seen(self) -> Seen:
+        return self.store.seen(RUN_ID)
+
+    @property
+    def records(self) -> dict[str, NodeRecord]:
+        return {record.key: record for record in self.seen.nodes}
+
+    @property
+    def outputs(self) -> Mapping[str, Any]:
+        return self.seen.outputs
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        return self.seen.grants
+
+    @property
+    def status(self) -> RunStatus:
+        return self.seen.status
+
+    @property
+    def waiting(self) -> tuple[Request, ...]:
+        return tuple(self.store.requests([RUN_ID]))
 
     def events(self, kind: str, node: str | None = None) -> list[Mapping[str, Any]]:
         return [
@@ -174,7 +172,8 @@ class Drive:
     def send(self, message: SchedulingMessage) -> list[Action]:
         """Deliver *message*, commit at once, and return what the core wants done."""
         self.clock += 1
-        stamp = Stamp(at=f"2026-01-01T00:00:{self.clock % 60:02d}.000Z", boot_ns=self.clock)
+        at = f"2026-01-01T00:{self.clock // 60:02d}:{self.clock % 60:02d}.000Z"
+        stamp = Stamp(at=at, boot_ns=self.clock)
         decision = decide(self.state, message, stamp)
         if decision.transaction is not None:
             self.model.apply(decision.transaction)
@@ -183,7 +182,7 @@ class Drive:
         return [*decision.now, *decision.after]
 
     def begin(self) -> list[Action]:
-        return self.send(Begin(requests=tuple(self.model.waiting.values())))
+        return self.send(Begin(requests=self.model.waiting))
 
     def returned(self, node: str, outcome: Outcome | None = None, *, attempt: int | None = None) -> list[Action]:
         number = self.state.nodes[node].record.attempt if attempt is None else attempt
@@ -197,10 +196,10 @@ class Drive:
         return self.send(Admitted(node=node, number=number, ticket=ticket, admitted_boot_ns=self.clock))
 
     def request(self, kind: RequestKind, node: str | None = None, **fields: Any) -> list[Action]:
-        """Post a request, let authority judge it, and deliver its ruling."""
-        self.model.requests += 1
+        """Post a request, let authority judge it, and deliver its ruling; return what else is wanted."""
+        self.model.asked += 1
         request = Request(
-            request_id=f"request-{self.model.requests}",
+            request_id=cancel_id(RUN_ID, node) if kind is RequestKind.CANCEL else f"request-{self.model.asked}",
             run_id=RUN_ID,
             kind=kind,
             node=node,
@@ -208,11 +207,12 @@ class Drive:
             at="2026-01-01T00:00:00.000Z",
             **fields,
         )
-        self.model.waiting[request.request_id] = request
+        if not self.model.post(request):
+            return []  # the first one stands
         actions = self.send(RequestsArrived(requests=(request,)))
         for case in kinds(actions, Judge):
             actions += self.send(rule(case))
-        return actions
+        return [action for action in actions if not isinstance(action, Judge)]
 
     def approve(self, node: str, **fields: Any) -> list[Action]:
         return self.request(

@@ -235,3 +235,13 @@ def test_a_deadline_is_set_with_the_dispatch():
     drive = Drive(Model([writing("a", max_seconds=12.0)]))
     (timer,) = kinds(drive.begin(), SetTimer)
     assert (timer.timer.kind, timer.timer.node, timer.seconds) == ("deadline", "a", 12.0)
+
+
+def test_a_reference_that_leads_nowhere_by_a_very_long_way_fails_its_node():
+    """What is said of it is cut where a record's text ends."""
+    uses = planned("b", "a", input={"$ref": {"node": "a", "path": ["k" * 5000]}})
+    drive = Drive(Model([planned("a"), uses]))
+    drive.begin()
+    drive.returned("a")
+    assert drive.status("b") is Status.FAILED
+    assert "has no $.kkk" in drive.model.records["b"].failure.message

@@ -90,7 +90,7 @@ def test_a_gate_is_completed_by_a_grant_alone():
 
 
 def test_a_retry_reopens_a_failed_node_and_what_was_skipped_for_it():
-    drive = begun(planned("a"), planned("b", "a"), planned("c", "a", "x"), planned("x"))
+    drive = begun(planned("a"), planned("b", "a"), planned("x"), planned("c", "a", "x"))
     drive.failed("x")
     drive.failed("a")
     again = drive.crash(jobs=8)
@@ -99,7 +99,7 @@ def test_a_retry_reopens_a_failed_node_and_what_was_skipped_for_it():
 
 
 def test_a_retry_leaves_alone_what_another_failure_keeps_skipped():
-    drive = begun(planned("a"), planned("b", "a"), planned("c", "a", "x"), planned("x"), writing("long"))
+    drive = begun(planned("a"), planned("b", "a"), planned("x"), planned("c", "a", "x"), writing("long"))
     drive.failed("x")
     drive.failed("a")
     drive.request(RequestKind.RETRY, "a")
@@ -147,13 +147,14 @@ def test_a_person_settles_what_is_ambiguous(data, becomes):
 
 def test_nothing_starts_while_a_request_that_was_waiting_is_being_judged():
     model = Model([writing("a")])
-    model.waiting["r"] = Request(
+    request = Request(
         request_id="r",
         run_id=Drive(model).state.run_id,
         kind=RequestKind.CANCEL,
         principal="human:ann",
         at="2026-01-01T00:00:00.000Z",
     )
+    assert model.post(request)
     drive = Drive(model)
     (case,) = kinds(drive.begin(), Judge)
     assert left(drive.send(rule(case))).status is RunStatus.CANCELLED
@@ -162,8 +163,7 @@ def test_nothing_starts_while_a_request_that_was_waiting_is_being_judged():
 
 def test_a_request_seen_twice_is_judged_once():
     drive = begun(paid("a"))
-    request = next(iter(drive.model.waiting.values()), None)
-    assert request is None
+    assert not drive.model.waiting
     drive.approve("a")
     consumed = [one for transaction in drive.model.transactions for one in transaction.consumed]
     assert len(consumed) == len(set(consumed)) == 1
@@ -174,7 +174,7 @@ def test_a_host_that_only_settles_requests_starts_nothing_and_hands_the_run_back
     drive = Drive(model, jobs=1)
     drive.begin()
     drive.returned("b")
-    model.waiting["r"] = Request(
+    request = Request(
         request_id="r",
         run_id=drive.state.run_id,
         kind=RequestKind.APPROVE,
@@ -183,6 +183,7 @@ def test_a_host_that_only_settles_requests_starts_nothing_and_hands_the_run_back
         principal="human:ann",
         at="2026-01-01T00:00:00.000Z",
     )
+    assert model.post(request)
     settling = Drive(model, jobs=0)
     (case,) = kinds(settling.begin(), Judge)
     assert left(settling.after) is None
@@ -190,3 +191,13 @@ def test_a_host_that_only_settles_requests_starts_nothing_and_hands_the_run_back
     assert gone is not None
     assert not dispatched([*settling.now, *settling.after])
     assert model.records["a"].status is Status.READY
+
+
+def test_the_longest_reason_of_a_denial_is_kept_and_ends_the_node():
+    """The reason is as long as a request may have it; with the words before it, it is cut where the record ends."""
+    drive = begun(paid("a"))
+    plan_sha256 = drive.model.records["a"].plan_sha256
+    drive.request(RequestKind.DENY, "a", plan_sha256=plan_sha256, reason="n" * 4000)
+    assert drive.status("a") is Status.FAILED
+    assert drive.model.records["a"].failure.message.startswith("denied by human:ann: nnn")
+    assert drive.model.grants[0].reason == "n" * 4000

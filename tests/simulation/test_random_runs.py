@@ -1,8 +1,12 @@
 """A share of `scripts/simulate`: every run ends, whatever happens, and nothing happens twice that must not."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.simulation.world import World
+from tests.store.stores import DiskStore
+from tests.store.support import CLOCK
 
 SEEDS = 2000
 BLOCKS = 8
@@ -16,3 +20,22 @@ def test_every_run_ends_whatever_happens(block: int) -> None:
         except BaseException as error:
             error.add_note(f"play it again with: scripts/simulate --seed {seed} --schedules 1")
             raise
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_real_store_takes_every_transaction_and_ends_as_the_model_does(tmp_path: Path, seed: int) -> None:
+    """The model that the other seeds are played on refuses and keeps what the real store refuses and keeps."""
+    store = DiskStore(tmp_path / "home", CLOCK)
+    try:
+        on_disk, in_memory = World(seed, store), World(seed)
+        for world in (on_disk, in_memory):
+            world.play()
+        for field in ("nodes", "outputs", "status", "summary", "requests", "grants"):
+            real, said = getattr(on_disk.model.seen, field), getattr(in_memory.model.seen, field)
+            if field == "requests":
+                real, said = (
+                    [one.model_copy(update={"at": "2026-01-01T00:00:00.000Z"}) for one in row] for row in (real, said)
+                )
+            assert real == said, field
+    finally:
+        store.close()

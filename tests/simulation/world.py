@@ -50,10 +50,12 @@ from actors.scheduling.state import load
 from store.clock import Stamp, instant
 from store.contracts import FailureCode, Request, RequestKind, Resume
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, Status, run_status
+from store.requests import cancel_id
 from store.transactions import Transaction
 from tests.actors.support import HUMAN, RUN_ID, Model, rule
 from tests.simulation.graphs import PORTS, random_graph, random_limits
 from tests.simulation.surroundings import RECOVERABLE, Effects, Machine, Work
+from tests.store.stores import AnyStore
 
 SUBDUED = {Status.APPROVAL_REQUIRED, Status.BLOCKED, Status.AMBIGUOUS, Status.AMBIGUOUS_CODE}
 MOST_STEPS = 4000
@@ -67,9 +69,9 @@ class World:
 
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, store: AnyStore | None = None) -> None:
         self.random = random.Random(seed)
-        self.model = Model(random_graph(self.random), limits=random_limits(self.random))
+        self.model = Model(random_graph(self.random), limits=random_limits(self.random), store=store)
         self.planned = {node.key: node for node in self.model.plan.nodes}
         self.machine = Machine()
         self.effects = Effects()
@@ -125,7 +127,7 @@ class World:
             release_at_rest=self.random.random() < 0.5,
             ports=PORTS,
         )
-        self.send(Begin(requests=tuple(self.model.waiting.values())))
+        self.send(Begin(requests=self.model.waiting))
 
     def send(self, message: SchedulingMessage) -> None:
         """Deliver a message; what follows waits for the commit as in the shell."""
@@ -350,7 +352,7 @@ class World:
             return
         self.requests += 1
         request = Request(
-            request_id=f"request-{self.requests}",
+            request_id=cancel_id(RUN_ID, node) if kind is RequestKind.CANCEL else f"request-{self.requests}",
             run_id=RUN_ID,
             kind=kind,
             node=node,
@@ -359,8 +361,8 @@ class World:
             data=data,
             at="2026-01-01T00:00:00.000Z",
         )
-        self.model.waiting[request.request_id] = request
-        self.send(RequestsArrived(requests=(request,)))
+        if self.model.post(request):
+            self.send(RequestsArrived(requests=(request,)))
 
     # --- what must hold -------------------------------------------------------------------------------------------
 
