@@ -17,6 +17,7 @@ from hostres.errors import Code, HostlerError
 NODE: Final = "HOSTLER_NODE"
 PRINCIPAL: Final = "HOSTLER_PRINCIPAL"
 _ID: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,255}")
+_ODD: Final = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]")
 _KINDS: Final = ("human:", "agent:", "service:")
 
 
@@ -34,7 +35,7 @@ def principal(environ: Mapping[str, str] | None = None, ancestors: Iterable[Mapp
     own = os.environ if environ is None else environ
     for environment in (own, *(_ancestors() if ancestors is None else ancestors)):
         if NODE in environment:
-            return f"agent:{environment[NODE] or 'unnamed'}"
+            return f"agent:{_ODD.sub('?', environment[NODE])[:255] or 'unnamed'}"
     if PRINCIPAL in own:
         return f"agent:{_agent_id(own[PRINCIPAL])}"
     return f"human:{_user()}"

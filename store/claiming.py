@@ -4,6 +4,7 @@ import os
 import secrets
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -174,16 +175,16 @@ def _check_bundle(connection: sqlite3.Connection, content: Content, head: Head, 
 
 
 def _nodes(connection: sqlite3.Connection, head: Head, plan: GraphPlan) -> tuple[NodeRecord, ...]:
-    rows = connection.execute(
-        "SELECT key, status, record, sha256 FROM nodes WHERE run = ? ORDER BY position", (head.run,)
-    )
     records = []
-    for key, status, data, sha256 in rows:
-        what = f"record of node {key} of run {head.run_id}"
-        record = decode(NodeRecord, verified(Domain.RECORD, data, sha256, what), what)
-        if (record.key, record.status) != (key, status):
-            raise damaged(what, "its columns do not match it")
-        records.append(record)
+    with _closed(
+        connection, "SELECT key, status, record, sha256 FROM nodes WHERE run = ? ORDER BY position", head.run
+    ) as rows:
+        for key, status, data, sha256 in rows:
+            what = f"record of node {key} of run {head.run_id}"
+            record = decode(NodeRecord, verified(Domain.RECORD, data, sha256, what), what)
+            if (record.key, record.status) != (key, status):
+                raise damaged(what, "its columns do not match it")
+            records.append(record)
     if [record.key for record in records] != [node.key for node in plan.nodes]:
         raise damaged(f"set of nodes of run {head.run_id}", "it is not the plan's")
     _check_counts(head, Counter(record.status for record in records))
@@ -208,17 +209,17 @@ def _node_plans(
         for sha256 in (record.preparation_sha256, record.plan_sha256)
         if sha256 is not None
     }
-    rows = connection.execute("SELECT sha256, node, content FROM node_plans WHERE run = ?", (head.run,))
     plans: dict[str, NodePlan] = {}
-    for sha256, node, inline in rows:
-        what = f"plan {sha256} of node {node} of run {head.run_id}"
-        data = content.get(Domain.NODE_PLAN, sha256, inline, what)
-        record = named.get(sha256)
-        if record is None or record.key != node:
-            continue
-        del named[sha256]
-        if record.frozen_sha256 == sha256 and record.status not in IMMUTABLE:
-            plans[node] = decode(NodePlan, data, what)
+    with _closed(connection, "SELECT sha256, node, content FROM node_plans WHERE run = ?", head.run) as rows:
+        for sha256, node, inline in rows:
+            what = f"plan {sha256} of node {node} of run {head.run_id}"
+            data = content.get(Domain.NODE_PLAN, sha256, inline, what)
+            record = named.get(sha256)
+            if record is None or record.key != node:
+                continue
+            del named[sha256]
+            if record.frozen_sha256 == sha256 and record.status not in IMMUTABLE:
+                plans[node] = decode(NodePlan, data, what)
     for sha256, record in named.items():
         raise damaged(f"plan {sha256} of node {record.key} of run {head.run_id}", "it is missing")
     return plans
@@ -227,15 +228,17 @@ def _node_plans(
 def _outputs(
     connection: sqlite3.Connection, content: Content, head: Head, nodes: tuple[NodeRecord, ...]
 ) -> dict[str, JsonValue]:
-    rows = connection.execute(
-        "SELECT position, sha256, content FROM outputs WHERE run = ? ORDER BY position", (head.run,)
-    )
     outputs: dict[str, JsonValue] = {}
-    for position, sha256, inline in rows:
-        record = nodes[position]
-        if record.status is Status.COMPLETED and record.output_sha256 == sha256:
-            what = f"output of node {record.key} of run {head.run_id}"
-            outputs[record.key] = load_value(content, sha256, inline, what)
+    with _closed(
+        connection, "SELECT position, sha256, content FROM outputs WHERE run = ? ORDER BY position", head.run
+    ) as rows:
+        for position, sha256, inline in rows:
+            if not 0 <= position < len(nodes):
+                raise damaged(f"output {position} of run {head.run_id}", "it belongs to no node")
+            record = nodes[position]
+            if record.status is Status.COMPLETED and record.output_sha256 == sha256:
+                what = f"output of node {record.key} of run {head.run_id}"
+                outputs[record.key] = load_value(content, sha256, inline, what)
     for record in nodes:
         if record.status is Status.COMPLETED and record.output_sha256 is not None and record.key not in outputs:
             raise damaged(f"output of node {record.key} of run {head.run_id}", "it is missing")
@@ -249,7 +252,10 @@ def load_value(content: Content, sha256: str, inline: bytes | None, what: str) -
         HostlerError: invalid-data, naming *what*.
 
     """
-    value: JsonValue = orjson.loads(content.get(Domain.OUTPUT, sha256, inline, what))
+    try:
+        value: JsonValue = orjson.loads(content.get(Domain.OUTPUT, sha256, inline, what))
+    except orjson.JSONDecodeError as error:
+        raise damaged(what, f"it is not JSON: {error}") from None
     return value
 
 
@@ -260,11 +266,19 @@ def load_grants(connection: sqlite3.Connection, run: int) -> tuple[Grant, ...]:
         HostlerError: invalid-data, naming the grant.
 
     """
-    rows = connection.execute("SELECT grant_id, record, sha256 FROM grants WHERE run = ? ORDER BY rowid", (run,))
-    return tuple(
-        decode(Grant, verified(Domain.RECORD, data, sha256, f"grant {grant_id}"), f"grant {grant_id}")
-        for grant_id, data, sha256 in rows
-    )
+    with _closed(connection, "SELECT grant_id, record, sha256 FROM grants WHERE run = ? ORDER BY rowid", run) as rows:
+        return tuple(
+            decode(Grant, verified(Domain.RECORD, data, sha256, f"grant {grant_id}"), f"grant {grant_id}")
+            for grant_id, data, sha256 in rows
+        )
+
+
+def _closed(connection: sqlite3.Connection, query: str, run: int) -> closing[sqlite3.Cursor]:
+    """Return the rows of a run, closed at the end of the block also if one of them is refused.
+
+    Whoever keeps the error would else keep the cursor, and with it a snapshot under which nothing more can be written.
+    """
+    return closing(connection.execute(query, (run,)))
 
 
 def _check_log(connection: sqlite3.Connection, head: Head) -> None:

@@ -6,14 +6,19 @@ a wrong record.
 
 import contextlib
 import os
+import re
 import secrets
 from pathlib import Path
+from typing import Final
 
 from hostres.errors import Code, HostlerError
 from hostres.folders import open_private
+from store.contracts import SHA256_PATTERN
 from store.limits import INLINE_BYTES
 from store.records import damaged, verified
 from store.values import Domain
+
+_SHA256: Final = re.compile(SHA256_PATTERN.strip("^$"))
 
 
 class Content:
@@ -87,6 +92,8 @@ class Content:
             os.close(fd)
 
     def _read(self, sha256: str, what: str) -> bytes:
+        if not _SHA256.fullmatch(sha256):  # a damaged row must not lead elsewhere
+            raise damaged(what)
         try:
             with open(open_private(self._folder / sha256, os.O_RDONLY), "rb") as file:  # noqa: PTH123
                 return file.read()

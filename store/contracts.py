@@ -39,8 +39,28 @@ Claims = Annotated[
     PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, int]),  # noqa: PLW0108 - pydantic needs a signature
 ]
 """Resource → units, read-only."""
+Text = Annotated[str, Field(max_length=4096)]
+"""A path, or a text of about a page."""
+Reason = Annotated[str, Field(max_length=4000)]
+Principal = Annotated[str, Field(min_length=1, max_length=1024)]
+"""`kind:id`."""
+Id = Annotated[str, Field(min_length=1, max_length=1024)]
+Attempt = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+Number = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Strings = Annotated[
-    Mapping[str, str],
+    Mapping[Id, Text],
+    AfterValidator(_frozen),
+    PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, str]),  # noqa: PLW0108 - likewise
+]
+
+
+Counts = Annotated[
+    Mapping[Id, Number],
+    AfterValidator(_frozen),
+    PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, int]),  # noqa: PLW0108 - likewise
+]
+Digests = Annotated[
+    Mapping[NodeKey, Sha256],
     AfterValidator(_frozen),
     PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, str]),  # noqa: PLW0108 - likewise
 ]
@@ -184,7 +204,7 @@ class Policy(Contract):
         default=(), max_length=len(PreparationKind), strict=False
     )
     claims: Claims = Field(default_factory=dict, validate_default=True)
-    publishes: tuple[str, ...] = Field(default=(), max_length=64, strict=False)
+    publishes: tuple[Id, ...] = Field(default=(), max_length=64, strict=False)
     cancellable: bool = True
     max_seconds: float = Field(default=3600.0, gt=0, le=30 * DAY_SECONDS, allow_inf_nan=False)
     max_wait_seconds: float = Field(default=DAY_SECONDS, gt=0, le=DAY_SECONDS, allow_inf_nan=False)
@@ -218,7 +238,7 @@ class CommandExecutor(Contract):
     """
 
     kind: Literal["command"] = "command"
-    cwd: str | None = None
+    cwd: Text | None = None
     outputs: Strings = Field(default_factory=dict, validate_default=True)
 
 
@@ -335,7 +355,7 @@ class NodePlan(Contract):
     executor: Executor
     input: JsonValue
     input_sha256: Sha256
-    dependencies: Mapping[NodeKey, Sha256]
+    dependencies: Digests
     policy: Policy
     keys: tuple[Annotated[str, Field(min_length=1, max_length=512)], ...] = Field(
         default=(), max_length=64, strict=False
@@ -378,7 +398,7 @@ class NodeRecord(Contract):
 
     key: NodeKey
     status: Status = Field(default=Status.PENDING, strict=False)
-    attempt: int = Field(default=0, ge=0, le=MAX_SAFE_INTEGER)
+    attempt: Attempt = 0
     preparation_sha256: Sha256 | None = None
     plan_sha256: Sha256 | None = None
     output_sha256: Sha256 | None = None
@@ -410,13 +430,13 @@ class RunRecord(Contract):
 
     run_id: RunId
     workflow: Name
-    workflow_version: int
+    workflow_version: int = Field(ge=1, le=MAX_SAFE_INTEGER)
     plan_sha256: Sha256
     bundle_sha256: Sha256 | None = None
-    folder: str
-    source: str | None = None
+    folder: Text
+    source: str | None = Field(default=None, max_length=8192)
     created_at: Instant
-    principal: str
+    principal: Principal
 
 
 class EventKind(StrEnum):
@@ -451,13 +471,13 @@ class Event(Contract):
     """
 
     run_id: RunId
-    seq: int = Field(ge=1)
+    seq: int = Field(ge=1, le=MAX_SAFE_INTEGER)
     at: Instant
-    boot_ns: int
+    boot_ns: int = Field(ge=0, le=(1 << 63) - 1)
     kind: EventKind = Field(strict=False)
     node: NodeKey | None = None
-    attempt: int | None = None
-    principal: str | None = None
+    attempt: Attempt | None = None
+    principal: Principal | None = None
     data: dict[str, JsonValue]
     prev_sha256: Sha256
     sha256: Sha256
@@ -488,19 +508,19 @@ class Grant(Contract):
 
     """
 
-    grant_id: str
+    grant_id: Id
     run_id: RunId
     node: NodeKey
     action: GrantAction = Field(strict=False)
     plan_sha256: Sha256 | None
-    attempt: int | None = None
+    attempt: Attempt | None = None
     bundle_sha256: Sha256 | None = None
     compute: Name | None = None
     allowed: bool
-    principal: str
-    rule: str
-    request_id: str | None = None
-    reason: str = ""
+    principal: Principal
+    rule: Id
+    request_id: Id | None = None
+    reason: Reason = ""
     at: Instant
 
 
@@ -525,13 +545,13 @@ class Request(Contract):
 
     """
 
-    request_id: str
+    request_id: Id
     run_id: RunId
     kind: RequestKind = Field(strict=False)
     node: NodeKey | None = None
     plan_sha256: Sha256 | None = None
-    principal: str
-    reason: str = Field(default="", max_length=4000)
+    principal: Principal
+    reason: Reason = ""
     data: dict[str, JsonValue] = Field(default_factory=dict)
     at: Instant
 
@@ -540,5 +560,5 @@ class Summary(Contract):
     """How a run ended; must agree with its nodes."""
 
     status: RunStatus = Field(strict=False)
-    counts: dict[str, int]
+    counts: Counts
     outputs: JsonValue = None

@@ -51,8 +51,17 @@ def store_error(error: sqlite3.Error, database: Path) -> HostlerError:
         what = f"{database} cannot be read or written: {getattr(error, 'sqlite_errorname', error)}"
         return HostlerError(Code.UNAVAILABLE, what, "check the disk, then go on; nothing acknowledged is lost")
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return HostlerError(Code.INVALID_DATA, f"{database} is damaged: {error}", "restore it from a copy")
+        return _damaged(database, str(error))
+    if primary == sqlite3.SQLITE_ERROR and str(error).startswith("no such"):
+        return _damaged(database, str(error))  # its schema is not the one that its version has
+    if primary is None and "decode" in str(error):  # sqlite3 says so itself, without a code
+        return _damaged(database, "it holds text that is not UTF-8")
     return HostlerError(Code.INTERNAL, f"{database}: {error}", "report it with the output of `hostler doctor`")
+
+
+def _damaged(database: Path, why: str) -> HostlerError:
+    why = "".join(character if character.isprintable() else "?" for character in why)
+    return HostlerError(Code.INVALID_DATA, f"{database} is damaged: {why}", "restore it from a copy")
 
 
 def _read_only(database: Path) -> HostlerError:
@@ -72,6 +81,8 @@ def translated(database: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise store_error(error, database) from error
+    except UnicodeDecodeError as error:  # the message of an error of SQLite quotes what is damaged
+        raise _damaged(database, "it holds text that is not UTF-8") from error
 
 
 def newer_schema(database: Path, found: int, known: int) -> HostlerError:

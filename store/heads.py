@@ -12,6 +12,7 @@ from store import chain
 from store.clock import Stamp
 from store.lifecycle import RunStatus, Status
 from store.limits import Limits
+from store.records import damaged
 from store.transactions import NewEvent
 
 _SELECT: Final = """
@@ -53,25 +54,35 @@ def read_head(connection: sqlite3.Connection, run_id: str) -> Head:
     """Return the head of that run.
 
     Raises:
-        HostlerError: not-found.
+        HostlerError: not-found; invalid-data, for a row that is damaged.
 
     """
     row = connection.execute(_SELECT, (run_id,)).fetchone()
     if row is None:
         raise unknown_run(run_id)
     run, run_id, status, started_at, generation, host_id, token, counts, event_seq, event_sha256 = row
-    return Head(
-        run=run,
-        run_id=run_id,
-        status=RunStatus(status),
-        started_at=started_at,
-        generation=generation,
-        host_id=host_id,
-        token=token,
-        counts={Status(name): number for name, number in orjson.loads(counts).items()},
-        event_seq=event_seq,
-        event_sha256=event_sha256,
-    )
+    try:
+        return Head(
+            run=run,
+            run_id=run_id,
+            status=RunStatus(status),
+            started_at=started_at,
+            generation=generation,
+            host_id=host_id,
+            token=token,
+            counts=_counts(counts),
+            event_seq=event_seq,
+            event_sha256=event_sha256,
+        )
+    except (ValueError, TypeError, AttributeError):
+        raise damaged(f"row of run {run_id}", "its columns hold what was never written there") from None
+
+
+def _counts(text: str) -> dict[Status, int]:
+    counts = {Status(name): number for name, number in orjson.loads(text).items()}
+    if not all(type(number) is int and number >= 0 for number in counts.values()):
+        raise ValueError(text)
+    return counts
 
 
 def counts_text(counts: Mapping[Status, int]) -> str:

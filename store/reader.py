@@ -76,6 +76,13 @@ class RunView:
     cancelled: bool
 
 
+def _status(run_id: str, text: str) -> RunStatus:
+    try:
+        return RunStatus(text)
+    except ValueError:
+        raise damaged(f"status of run {run_id}", "there is no such status") from None
+
+
 class Reader:
     """Reads runs; a context manager.
 
@@ -180,7 +187,7 @@ class Reader:
             RunRow(
                 run_id=row[0],
                 workflow=row[1],
-                status=RunStatus(row[2]),
+                status=_status(row[0], row[2]),
                 created_at=row[3],
                 started_at=row[4],
                 finished_at=row[5],
@@ -212,7 +219,7 @@ class Reader:
         what = f"record of run {run_id}"
         return RunView(
             record=decode(RunRecord, verified(Domain.RECORD, data, sha256, what), what),
-            status=RunStatus(status),
+            status=_status(run_id, status),
             started_at=started_at,
             finished_at=finished_at,
             owner=None if host is None else Owner(host=host, alive=host_alive(self._home, host)),

@@ -14,6 +14,7 @@ Model = TypeVar("Model", bound=Contract)
 _PLAIN: Final = frozenset({NodeRecord})
 """Models of validated text, flags and bounded integers only: orjson's bytes are the canonical ones."""
 
+_LONGEST_TEXT: Final = 1000
 _TODO: Final = "restore the store from a copy; what it names can no longer be trusted"
 
 
@@ -46,8 +47,10 @@ def node_plan_sha256(plan: NodePlan) -> str:
 
 
 def damaged(what: str, why: str = "its digest does not match") -> HostlerError:
-    """Return the error for stored bytes that are not what was stored."""
-    return HostlerError(Code.INVALID_DATA, f"stored {what} is damaged: {why}", _TODO)
+    """Return the error for stored bytes that are not what was stored; what they say of themselves is not trusted."""
+    text = f"stored {what} is damaged: {why}"
+    shown = "".join(character if character.isprintable() else "?" for character in text[:_LONGEST_TEXT])
+    return HostlerError(Code.INVALID_DATA, shown, _TODO)
 
 
 def verified(domain: Domain, data: bytes, sha256: str, what: str) -> bytes:

@@ -40,7 +40,7 @@ def waiting(connection: sqlite3.Connection, run: int) -> list[Request]:
     rows = connection.execute(
         "SELECT record, sha256, request_id FROM requests WHERE run = ? AND consumed_generation IS NULL ORDER BY rowid",
         (run,),
-    )
+    ).fetchall()
     return [decode_request(*row) for row in rows]
 
 

@@ -4,9 +4,7 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
-
-import orjson
+from typing import Final, NoReturn
 
 from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
@@ -15,7 +13,7 @@ from store.contracts import EventKind, Grant, GrantAction, NodeRecord
 from store.heads import Head, append_events, counts_text, read_head
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
-from store.records import decode, encode, verified
+from store.records import damaged, decode, encode, verified
 from store.shapes import Shape, is_granted, shape_of
 from store.staged import Staged
 from store.transactions import Fence, NewEvent, Output, Transaction
@@ -93,7 +91,9 @@ class Writer:
                 "SELECT p.sha256, p.content FROM runs AS r JOIN graph_plans AS p ON p.sha256 = r.plan_sha256"
                 " WHERE r.run = ?",
                 (head.run,),
-            ).fetchone()
+            ).fetchone() or (None, None)
+            if sha256 is None:
+                raise damaged(f"graph plan of run {head.run_id}", "it is missing")
             data = self._content.get(Domain.GRAPH_PLAN, sha256, inline, f"graph plan {sha256}")
             shape = self._shapes[head.run_id] = shape_of(data)
             if len(self._shapes) > _SHAPES_KEPT:
@@ -121,7 +121,7 @@ class Writer:
                 " LEFT JOIN outputs AS o ON o.run = n.run AND o.position = n.position"
                 " WHERE n.run = ? AND n.position = ?",
                 (head.run, position),
-            ).fetchone()
+            ).fetchone() or _gone(head, output.node)
             if stored[0] in lifecycle.IMMUTABLE and stored[1] != output.sha256:
                 raise _illegal(head, output.node, f"it is {stored[0]} for ever")
             if output.sha256 not in (stored[1], named.get(output.node)):  # it would replace one that is named
@@ -164,7 +164,7 @@ class Writer:
         position = _position(head, shape, record.key)
         row = self._connection.execute(
             "SELECT record, sha256 FROM nodes WHERE run = ? AND position = ?", (head.run, position)
-        ).fetchone()
+        ).fetchone() or _gone(head, record.key)
         what = f"record of node {record.key} of run {head.run_id}"
         stored = verified(Domain.RECORD, row[0], row[1], what)
         data = encode(record)
@@ -229,9 +229,11 @@ class Writer:
             if field is None:
                 continue
             row = self._connection.execute(
-                "SELECT record FROM nodes WHERE run = ? AND position = ?", (head.run, position)
-            ).fetchone()
-            plan_sha256 = orjson.loads(row[0])[field]
+                "SELECT record, sha256 FROM nodes WHERE run = ? AND position = ?", (head.run, position)
+            ).fetchone() or _gone(head, grant.node)
+            what = f"record of node {grant.node} of run {head.run_id}"
+            node = decode(NodeRecord, verified(Domain.RECORD, row[0], row[1], what), what)
+            plan_sha256 = getattr(node, field)
             if grant.plan_sha256 is None or grant.plan_sha256 != plan_sha256:
                 what = f"grant {grant.grant_id} is for plan {grant.plan_sha256}; node {grant.node} has {plan_sha256}"
                 raise HostlerError(Code.CONFLICT, what, f"see `hostler show {head.run_id}` for what waits")
@@ -309,6 +311,10 @@ def check_fence(head: Head, fence: Fence) -> None:
             f"claim {fence.generation} on run {head.run_id} is no longer in force; the last one is {head.generation}",
             "whoever owns it now goes on with it",
         )
+
+
+def _gone(head: Head, node: str) -> NoReturn:
+    raise damaged(f"record of node {node} of run {head.run_id}", "it is not where the plan says")
 
 
 def _illegal(head: Head, node: str, reason: str) -> HostlerError:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hostres.errors import Code, HostlerError
-from store.contracts import EventKind, RequestKind
+from store.contracts import EventKind, GrantAction, RequestKind
 from store.hosts import HostIdentity, host_alive, known_hosts
 from store.lifecycle import RunStatus, Status
 from store.reader import Owner, Reader
@@ -29,6 +29,7 @@ from tests.store.support import (
     Setting,
     assert_refused,
     finish_node,
+    grant_of,
     moved,
     node_plan,
     plan_of,
@@ -349,3 +350,29 @@ def test_a_store_opened_twice_in_one_process_is_one_store(setting: Setting) -> N
     setting.accept(claimed, events=(NOTE,))
     other.close()
     setting.accept(claimed, events=(NOTE,))
+
+
+@pytest.mark.parametrize("table", ["nodes", "grants", "requests"])
+def test_a_damaged_run_whose_error_is_kept_does_not_keep_the_host_from_its_other_runs(
+    setting: Setting, table: str
+) -> None:
+    """Rows left half-read would hold an old snapshot, under which SQLite lets nothing more be written."""
+    damaged, sound = setting.created(), setting.created()
+    claimed = setting.store.claim(damaged, setting.identity)
+    setting.accept(
+        claimed,
+        grants=tuple(grant_of(damaged, "a", GrantAction.SETTLE) for _ in range(2)),
+        release=True,
+    )
+    for _ in range(2):
+        post(setting.home, request_of(damaged, RequestKind.RETRY, node="a"), clock=CLOCK)
+    first = "run = 1 AND position = 0" if table == "nodes" else f"rowid = (SELECT min(rowid) FROM {table})"
+    change(setting.home.database, f"UPDATE {table} SET sha256 = 'x' WHERE {first}")
+    kept = []
+    for _ in range(2):
+        with pytest.raises(HostlerError) as caught:
+            setting.store.claim(damaged, setting.identity)
+        kept.append(caught.value)
+    assert_refused(kept[0], Code.INVALID_DATA)
+    post(setting.home, request_of(sound, RequestKind.RETRY, node="a"), clock=CLOCK)
+    setting.store.claim(sound, setting.identity)

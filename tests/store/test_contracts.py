@@ -1,0 +1,193 @@
+"""What reaches the disk: frozen, strict, bounded, and written today as it was yesterday."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+import pytest
+from pydantic import ValidationError
+
+from store.contracts import (
+    CommandExecutor,
+    ComputeExecutor,
+    Contract,
+    Effect,
+    Event,
+    EventKind,
+    Failure,
+    FailureCode,
+    GateExecutor,
+    Grant,
+    GrantAction,
+    GraphPlan,
+    NodePlan,
+    NodeRecord,
+    OperationExecutor,
+    PlannedNode,
+    Policy,
+    Request,
+    RequestKind,
+    Resume,
+    RunRecord,
+    Summary,
+)
+from store.lifecycle import RunStatus, Status
+from store.records import decode, document, encode
+from store.values import Domain, digest_bytes
+
+RUN = "run_" + "0" * 26
+SHA = "ab" * 32
+AT = "2026-01-01T00:00:00.000Z"
+JSON_FIELDS = {"input", "inputs", "outputs", "data"}
+"""Where JSON values lie, which are bounded as a whole and read-only by convention."""
+
+POLICY = Policy(effect=Effect.PAID_CLOUD, resume=Resume.VERIFIED_RECEIPT, claims={"cpu": 2}, publishes=("out",))
+OPERATION = OperationExecutor(operation="media.probe", version=1)
+COMMAND = CommandExecutor(cwd="work", outputs={"film": "out.mp4"})
+FAILURE = Failure(code=FailureCode.SUBPROCESS, message="it broke", todo="mend it")
+NODE = PlannedNode(key="a/b", label="Probe", executor=OPERATION, input={"n": 1.5}, dependencies=("x",), policy=POLICY)
+
+WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
+    type(model): (model, sha256)
+    for model, sha256 in [
+        (POLICY, "4f9d6f2c52d52851b26740e23e4aa503c70f88b73fd03bf77838efb28e174801"),
+        (OPERATION, "b2c83c56dc99ebae053ad3330625e9b98301b6c4131bf1eb48092b8ba2ce6b60"),
+        (ComputeExecutor(compute="double"), "c00d30cbf61446c8bebd96c26787d83bcb17fb7e856e6d15ac495f2897b56ab8"),
+        (COMMAND, "d85fbd4db467f01fc452d9cb87e6e838887d7a05aaf96c49c3d1e4ec64d87d78"),
+        (GateExecutor(gate="merge"), "c29b3cc2f36cd4f6b8a1ee9914ae99ddad35da57b6a35df044ed736925bbb11d"),
+        (NODE, "7a4deca60f421d04c4ee6b2c9f38d63bd2ac67a42d6fb64bd4bd94bdb9806242"),
+        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "8d9a267bd27165755bec2845f3410531678197c78c54b95fcdb94cd702d6c384"),
+        (
+            NodePlan(
+                run_id=RUN, node="a", executor=COMMAND, input=1, input_sha256=SHA, dependencies={"x": SHA, "b": SHA},
+                policy=POLICY, keys=("file:/films/out",),
+            ),
+            "246a4f4c069ae17e518bc5762b6bfe59d34f192504283d12aa5ab4577aae6a5f",
+        ),
+        (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
+        (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "c29a332700c351b8aa3cd4fa1bebb25783b72e7fd13d233212a238d832b5e593"),
+        (
+            RunRecord(
+                run_id=RUN, workflow="w", workflow_version=1, plan_sha256=SHA, folder="/films", source="w.py:f",
+                created_at=AT, principal="human:ada",
+            ),
+            "9049f0735e9b5fe7be9673415902243833615006767fa12b481a96f5e52c8d0b",
+        ),
+        (
+            Event(
+                run_id=RUN, seq=1, at=AT, boot_ns=1, kind=EventKind.RUN_CREATED, data={"n": 1}, prev_sha256=SHA,
+                sha256=SHA,
+            ),
+            "a7e6c09de4bb66eac6af3d250d64f7d0ea2751ac0c6246b2427342973f4977eb",
+        ),
+        (
+            Grant(
+                grant_id="g", run_id=RUN, node="a", action=GrantAction.REPLAY, plan_sha256=SHA, attempt=2,
+                bundle_sha256=SHA, compute="double", allowed=True, principal="human:ada", rule="r", at=AT,
+            ),
+            "1c53e0f9faf3fffe9200f7b8efa2ceb15c76f883201348e4bb23a7093a1017bb",
+        ),
+        (Request(request_id="r", run_id=RUN, kind=RequestKind.SETTLE, node="a", principal="human:ada", at=AT), "08471cb48a5ea3e941bf6c3dc86de0917059e15f53a24e8978b42efaa2f21c3f"),
+        (Summary(status=RunStatus.PARTIAL, counts={"failed": 1, "completed": 1}, outputs=[1]), "ea220de106d6062f7b9d2d49d3d2775d6ed9bb431d20c80d372b0915db338876"),
+    ]
+}  # fmt: skip
+"""One of each, and the digest of its stored bytes."""
+
+EVERY = pytest.mark.parametrize("model", WRITTEN, ids=lambda model: model.__name__)
+
+
+def contracts(base: type[Contract] = Contract) -> Iterator[type[Contract]]:
+    for model in base.__subclasses__():
+        if model.__module__.startswith("store."):
+            yield model
+            yield from contracts(model)
+
+
+def parts(schema: Any, where: str = "$") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Walk a JSON schema, with the path to each part."""
+    if isinstance(schema, dict):
+        yield where, schema
+        for key, part in schema.items():
+            yield from parts(part, f"{where}.{key}")
+    elif isinstance(schema, list):
+        for index, part in enumerate(schema):
+            yield from parts(part, f"{where}[{index}]")
+
+
+def values(value: Any) -> Iterator[Any]:
+    """Walk a model, but not into the JSON that it carries."""
+    yield value
+    if isinstance(value, Contract):
+        for name in type(value).model_fields:
+            if name not in JSON_FIELDS:
+                yield from values(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from values(item)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from values(item)
+
+
+def test_no_contract_is_missing_below() -> None:
+    assert set(contracts()) <= set(WRITTEN)
+
+
+@EVERY
+def test_every_contract_is_frozen_strict_and_takes_no_unknown_field(model: type[Contract]) -> None:
+    assert (model.model_config.get("frozen"), model.model_config.get("extra"), model.model_config.get("strict")) == (
+        True, "forbid", True,
+    )  # fmt: skip
+    one, _ = WRITTEN[model]
+    name = next(iter(model.model_fields))
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(one, name, getattr(one, name))
+    with pytest.raises(ValidationError, match="another"):
+        model.model_validate({**document(one), "another": 1})
+
+
+@EVERY
+def test_nothing_inside_a_contract_can_be_changed_in_place(model: type[Contract]) -> None:
+    one, _ = WRITTEN[model]
+    assert not [value for value in values(one) if isinstance(value, list | dict | set)]
+    assert not [each for each in model.model_fields.values() if list in (each.annotation, *get_args(each.annotation))]
+
+
+@EVERY
+def test_every_number_and_text_that_reaches_the_disk_has_bounds(model: type[Contract]) -> None:
+    for where, part in parts(model.model_json_schema()):
+        if "enum" in part or "const" in part:
+            continue
+        match part.get("type"):
+            case "string":
+                pattern = part.get("pattern", "*")
+                assert "maxLength" in part or not set("*+") & set(pattern), where
+            case "integer" | "number":
+                assert {"minimum", "exclusiveMinimum"} & part.keys(), where
+                assert {"maximum", "exclusiveMaximum"} & part.keys(), where
+
+
+@EVERY
+def test_what_was_written_yesterday_is_written_so_today_and_can_be_read(model: type[Contract]) -> None:
+    """A digest that differs here means that stored plans no longer match theirs: such a change needs a new format."""
+    one, sha256 = WRITTEN[model]
+    data = encode(one)
+    assert digest_bytes(Domain.RECORD, data) == sha256
+    assert decode(model, data, "it") == one
+    assert encode(decode(model, data, "it")) == data
+    assert set(document(one)) == set(model.model_fields)
+
+
+@EVERY
+def test_a_value_of_another_type_is_never_made_to_fit(model: type[Contract]) -> None:
+    one, _ = WRITTEN[model]
+    fields = document(one)
+    for name in fields.keys() - JSON_FIELDS - {"format"}:
+        for odd in (object(), b"x", 1.5, ["x"], {"x": "y"}, "\n", "x" * 9000, -1, 10**30, True):
+            if odd == fields[name] and type(odd) is type(fields[name]):
+                continue
+            try:
+                taken = model.model_validate({**fields, name: odd})
+            except (ValidationError, TypeError):
+                continue
+            kept = getattr(taken, name)
+            assert type(kept) is type(odd) or isinstance(odd, list | dict) or (odd == 1.5 and isinstance(kept, float))

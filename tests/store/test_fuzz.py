@@ -1,0 +1,53 @@
+"""A share of `scripts/fuzz-store`: a changed document gives a clean error or the answer of before."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from hostres.errors import Code, HostlerError
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "fuzz_store.py"
+CASES = 80
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("fuzz_store", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fuzz_store"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+fuzzing: Any = load()
+
+
+def test_damage_of_any_kind_gives_clean_errors_alone() -> None:
+    outcomes = fuzzing.fuzz(CASES, seed=20)
+    assert outcomes["refused"] > CASES / 2
+
+
+def test_it_sees_another_answer_a_silence_and_what_is_no_clean_error(tmp_path: Path) -> None:
+    """The judge itself: a fuzzer that finds nothing must be one that could."""
+    fuzzing.build(tmp_path / "template")
+    fuzzer = fuzzing.Fuzzer(tmp_path / "template", 1)
+    truth = fuzzer.truth
+    fuzzer._judge(fuzzing.Change("nothing", found=False, same=True), truth)
+    with pytest.raises(fuzzing.FuzzError, match="another answer"):
+        fuzzer._judge(fuzzing.Change("x", found=False, same=True), {**truth, "find": "another"})
+    with pytest.raises(fuzzing.FuzzError, match="nobody noticed"):
+        fuzzer._judge(fuzzing.Change("x", found=True, same=True), truth)
+    for error in (HostlerError(Code.INTERNAL, "x", "y"), HostlerError(Code.CONFLICT, "a\nb", "y")):
+        with pytest.raises(fuzzing.FuzzError, match="not a clean error"):
+            fuzzing.check_clean(error)
+
+
+def test_wrong_use_is_refused() -> None:
+    command = [sys.executable, str(SCRIPT), "--cases", "0"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
