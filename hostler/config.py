@@ -63,7 +63,7 @@ class Config:
         settings = read_configuration(path)
         _check_keys(settings, path)
         home = environ.get(HOME)
-        place = Path(home).expanduser().absolute() if home else platformdirs.user_state_path("hostler").absolute()
+        place = _named(home) if home else platformdirs.user_state_path("hostler").absolute()
         return cls(
             home=require_utf8(place, "the state folder"),
             machine_folder=machine_folder(environ),
@@ -72,6 +72,13 @@ class Config:
             exists=path.exists(),
             max_nodes=_nodes(settings, path),
         )
+
+
+def _named(home: str) -> Path:
+    try:
+        return Path(home).expanduser().absolute()
+    except RuntimeError:
+        raise invalid(f"{HOME} is {home!r}: there is no such user", "give the folder as an absolute path") from None
 
 
 def _check_keys(settings: Mapping[str, Any], path: Path) -> None:

@@ -21,6 +21,7 @@ from store.contracts import MAX_SAFE_INTEGER
 MAX_DEPTH: Final = 200
 """Levels of nesting of a value. orjson writes 254; the difference is room for the record around it."""
 
+_LONGEST_STEP: Final = 80
 _ENVELOPE_DEPTH: Final = 240
 _INTEGER_DIGITS: Final = 17
 _TODO: Final = (
@@ -69,7 +70,9 @@ def path_text(*steps: object) -> str:
     """Write a path for people: `$.a[2]["odd key"]`."""
     text = "$"
     for step in steps:
-        if isinstance(step, int):
+        if isinstance(step, str) and len(step) > _LONGEST_STEP:
+            text += f"[{json.dumps(step[:_LONGEST_STEP])}…]"
+        elif isinstance(step, int):
             text += f"[{step}]"
         elif isinstance(step, str) and step.isascii() and step.isidentifier():
             text += f".{step}"
@@ -106,6 +109,8 @@ def _scan_dict(value: dict[Any, Any], depth: int, largest: int) -> int:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise _UnfitError(f"a key of type {type(key).__name__}")  # noqa: TRY301 - it takes its path here
+            if type(key) is not str:
+                found |= _EXOTIC  # the text of a StrEnum, which orjson does not take as a key
             if not key.isascii():
                 _check_string(key)
                 if max(key) >= "\ud800":  # from here on UTF-16 and UTF-8 sort differently
@@ -205,7 +210,7 @@ def _render(value: Any) -> Iterator[bytes]:
     if isinstance(value, dict):
         yield b"{"
         for index, key in enumerate(sorted(value, key=lambda text: text.encode("utf-16-be"))):
-            yield (b"," if index else b"") + orjson.dumps(key) + b":"
+            yield (b"," if index else b"") + orjson.dumps(str(key)) + b":"
             yield from _render(value[key])
         yield b"}"
     elif isinstance(value, list):

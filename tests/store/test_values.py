@@ -15,7 +15,7 @@ from hostres.errors import Code, HostlerError
 from store.contracts import Failure, FailureCode, NodeRecord
 from store.lifecycle import Status
 from store.records import document, encode
-from store.values import MAX_DEPTH, Domain, canonical, check, digest, digest_bytes, parse_json
+from store.values import MAX_DEPTH, Domain, _render, canonical, check, digest, digest_bytes, parse_json, path_text
 
 LARGEST = 2**53 - 1
 
@@ -151,3 +151,63 @@ def test_the_short_cut_for_node_records_gives_the_canonical_bytes(
 ) -> None:
     record = NodeRecord(key=key, status=status, attempt=attempt, failure=failure)
     assert encode(record) == canonical(document(record)) == rfc8785.dumps(record.model_dump(mode="json"))
+
+
+@given(values)
+def test_the_fast_way_and_the_slow_way_write_the_same_bytes(value: Any) -> None:
+    """What is scanned as plain goes through orjson; what is not, through our own writer of numbers and keys."""
+    assert canonical(value) == b"".join(_render(value))
+
+
+odd_leaves = st.sampled_from(
+    [float("nan"), float("inf"), 2**53, -(2**60), 2.0**53, "\ud800", b"x", (1,), {1}, object()]
+)
+
+
+@given(values, odd_leaves, st.data())
+def test_what_is_unfit_is_refused_wherever_it_lies_with_its_exact_path(value: Any, odd: Any, data: Any) -> None:
+    """Values on the way stay whole; the path names the odd one alone."""
+    steps: list[str | int] = []
+    inner = value
+    while isinstance(inner, list | dict) and inner and data.draw(st.booleans()):
+        step = data.draw(st.sampled_from(sorted(inner) if isinstance(inner, dict) else range(len(inner))))
+        steps.append(step)
+        inner = inner[step]
+    changed: Any = odd
+    for depth in reversed(range(len(steps))):
+        holder = value
+        for step in steps[:depth]:
+            holder = holder[step]
+        changed = {**holder, steps[depth]: changed} if isinstance(holder, dict) else [
+            changed if index == steps[depth] else item for index, item in enumerate(holder)
+        ]  # fmt: skip
+    for refuse in (canonical, check):
+        with pytest.raises(HostlerError) as caught:
+            refuse(changed)
+        assert caught.value.code is Code.INVALID_DATA
+        assert caught.value.what.startswith(f"{path_text(*steps)}: ")
+
+
+def test_no_domain_can_be_taken_for_another() -> None:
+    """The digest is of domain, NUL, bytes: no domain holds a NUL, so no two of them begin alike for any bytes."""
+    assert len({domain.value for domain in Domain}) == len(Domain)
+    assert not any("\0" in domain or not domain.isascii() for domain in Domain)
+
+
+@given(values, st.sampled_from(Domain), st.sampled_from(Domain))
+def test_one_value_has_a_digest_of_its_own_in_each_domain(value: Any, one: Domain, other: Domain) -> None:
+    assert (digest(one, value) == digest(other, value)) is (one is other)
+
+
+def test_names_of_an_enum_are_taken_as_keys_and_as_values() -> None:
+    """orjson by itself refuses a key that is not exactly a string."""
+    assert canonical({Status.READY: Status.READY}) == b'{"ready":"ready"}'
+
+
+def test_a_path_through_very_long_keys_is_cut() -> None:
+    """An error is one line that a person can read."""
+    for unfit in ({"k" * 100_000: float("nan")}, {"a b" * 1000: b""}):
+        with pytest.raises(HostlerError) as caught:
+            canonical(unfit)
+        assert len(caught.value.what) < 300
+        assert "…" in caught.value.what
