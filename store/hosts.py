@@ -32,18 +32,23 @@ class HostIdentity:
         """Begin to live.
 
         Raises:
-            HostlerError: unavailable, if its file cannot be made.
+            HostlerError: unavailable, if its file cannot be made; unsafe-state, if its lock does not exclude others.
 
         """
         host_id = new_host_id(time.time_ns() // 1_000_000, secrets.token_bytes(RANDOM_BYTES))
         try:
-            return cls(host_id, FifoLock.born(home.hosts, host_id))
+            identity = cls(host_id, FifoLock.born(home.hosts, host_id))
         except OSError as error:
             raise HostlerError(
                 Code.UNAVAILABLE,
                 f"{home.hosts} cannot be written: {error.strerror}",
                 "check the disk and its permissions",
             ) from error
+        if not host_alive(home, host_id):  # what is asked of others must be true of oneself
+            identity.close()
+            what = f"{home.hosts} lies on a file system whose locks keep nobody out"
+            raise HostlerError(Code.UNSAFE_STATE, what, "use a folder on a local disk as HOSTLER_HOME")
+        return identity
 
     @property
     def fd(self) -> int:

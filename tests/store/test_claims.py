@@ -334,15 +334,6 @@ def test_runs_that_nobody_works_on_are_listed_final_ones_are_not(setting: Settin
     assert setting.store.unowned() == [waiting, owned.fence.run_id]
 
 
-def test_two_homes_never_mix(setting: Setting, tmp_path: Path) -> None:
-    other = Setting(tmp_path / "other")
-    run = setting.created()
-    with pytest.raises(HostlerError) as caught:
-        other.store.claim(run, other.identity)
-    assert_refused(caught.value, Code.NOT_FOUND, run)
-    other.close()
-
-
 def test_a_store_opened_twice_in_one_process_is_one_store(setting: Setting) -> None:
     other = RunStore.open(setting.home, clock=CLOCK)
     run = setting.created()

@@ -15,7 +15,7 @@ from hostres.folders import NETWORK_FILE_SYSTEMS
 from store.content import Content
 from store.contracts import NodeRecord, RequestKind
 from store.home import Home
-from store.hosts import host_alive, known_hosts, wake
+from store.hosts import HostIdentity, host_alive, known_hosts, wake
 from store.requests import post
 from store.run_store import RunStore
 from store.values import Domain
@@ -171,3 +171,10 @@ def test_where_the_home_lies_is_decided_once_and_does_not_move_with_the_folder(
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     assert home_of().is_absolute()
     assert home_of() == home_of(HOSTLER_HOME="")
+
+
+def test_a_file_system_whose_locks_lie_is_refused(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Field case 51: a second lock that is also given would let two hosts work on one run."""
+    monkeypatch.setattr("store.hosts.is_held", lambda path: False)
+    assert_refused(refusal(lambda: HostIdentity.register(setting.home)), Code.UNSAFE_STATE, "locks")
+    assert known_hosts(setting.home) == [setting.identity.host_id]

@@ -5,9 +5,12 @@ import itertools
 import pytest
 
 from hostres.errors import Code
-from store.contracts import GrantAction, NodeRecord
-from store.lifecycle import IMMUTABLE, MOVES, Status
+from store.contracts import Grant, GrantAction, NodeRecord
+from store.lifecycle import IMMUTABLE, MOVES, RunStatus, Status
+from store.reader import Reader
+from store.shapes import Shape, is_granted
 from store.transitions import refusal
+from tests.store.stores import seen_by
 from tests.store.support import (
     COMPUTE,
     GATE,
@@ -197,3 +200,82 @@ def test_only_a_pure_gate_completes_without_ever_running(setting: Setting) -> No
             assert answer is None
         else:
             assert_refused(answer, Code.CONFLICT, "node b")
+
+
+RUNS = {
+    RunStatus.PLANNED: (Status.READY, Status.READY),
+    RunStatus.RUNNING: (Status.RUNNING, Status.READY),
+    RunStatus.APPROVAL_REQUIRED: (Status.APPROVAL_REQUIRED, Status.FAILED),
+    RunStatus.AMBIGUOUS_CODE: (Status.AMBIGUOUS_CODE, Status.FAILED),
+    RunStatus.AMBIGUOUS: (Status.AMBIGUOUS, Status.FAILED),
+    RunStatus.BLOCKED: (Status.BLOCKED, Status.FAILED),
+    RunStatus.BUDGET_EXHAUSTED: (Status.READY, Status.FAILED),
+    RunStatus.CANCELLED: (Status.CANCELLED, Status.FAILED),
+    RunStatus.COMPLETED: (Status.COMPLETED, Status.COMPLETED),
+    RunStatus.INCOMPATIBLE: (Status.INCOMPATIBLE, Status.FAILED),
+    RunStatus.PARTIAL: (Status.COMPLETED, Status.FAILED),
+    RunStatus.FAILED: (Status.FAILED, Status.SKIPPED),
+}
+"""Two nodes that make a run of that status."""
+
+
+@pytest.mark.parametrize("before", RunStatus)
+def test_every_pair_of_run_statuses_is_written_where_the_nodes_may_go_and_refused_with_nothing_changed(
+    setting: Setting, before: RunStatus
+) -> None:
+    """Once with the nodes that say so, once without a change of theirs."""
+    claimed = setting.claimed(plan_of({"a": [], "b": []}, executors=dict.fromkeys("ab", GATE)))
+    run = claimed.fence.run_id
+    now = list(claimed.nodes)
+    connection = setting.store._connection
+
+    def wanted(status: RunStatus, attempts: tuple[int, ...] = (1, 1)) -> list[NodeRecord]:
+        if status is RunStatus.PLANNED:
+            attempts = (0, 0)
+        pairs = zip(claimed.nodes, RUNS[status], attempts, strict=True)
+        return [moved(node, one, attempt=attempt) for node, one, attempt in pairs]
+
+    def put(records: list[NodeRecord]) -> None:
+        for index, record in enumerate(records):
+            plant(setting, run, now[index], record)
+            now[index] = record
+        started = None if before is RunStatus.PLANNED else STAMP.at
+        connection.execute("UPDATE runs SET status = ?, started_at = ?", (before.value, started))
+
+    with Reader.open(setting.home) as reader:
+        for after in RunStatus:
+            put(wanted(before))
+            seen = seen_by(reader, run)
+            derived = RunStatus.RUNNING if before is RunStatus.BUDGET_EXHAUSTED else before
+            refused = setting.write(claimed, status=after)
+            if after is derived or (after, derived) == (RunStatus.BUDGET_EXHAUSTED, RunStatus.RUNNING):
+                assert refused is None, after
+            else:
+                assert_refused(refused, Code.CONFLICT, f"cannot become {after}", derived)
+                assert seen_by(reader, run) == seen
+            put(wanted(before))
+            seen = seen_by(reader, run)
+            nodes = wanted(after, tuple(record.attempt for record in now))
+            grants = () if after is before else tuple(grants_that_open(run, record) for record in now)
+            moves = [(one, other) for one, other in zip(now, nodes, strict=True) if one != other]
+            granted = {record.key for record in now if is_granted(record, SHAPE, grants)}
+            legal = after is not RunStatus.PLANNED or before is RunStatus.PLANNED
+            legal &= all(refusal(one, other, gate=True, granted=one.key in granted) is None for one, other in moves)
+            refused = setting.write(
+                claimed, status=after, started=after is not RunStatus.PLANNED, nodes=tuple(nodes), grants=grants
+            )
+            if legal:
+                assert refused is None, (after, refused)
+                assert reader.run(run).status is after
+                now[:] = nodes
+            else:
+                assert_refused(refused, Code.CONFLICT)
+                assert seen_by(reader, run) == seen
+
+
+SHAPE = Shape({"a": 0, "b": 1}, frozenset("ab"), {}, None)
+
+
+def grants_that_open(run: str, record: NodeRecord) -> Grant:
+    action = {Status.AMBIGUOUS: GrantAction.SETTLE}.get(record.status, GrantAction.RETRY)
+    return grant_of(run, record.key, action, attempt=record.attempt)
