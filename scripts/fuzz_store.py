@@ -257,7 +257,7 @@ def works(home: Home) -> Iterator[tuple[str, Callable[[], Any]]]:
                 claimed = store.claim(run_id, identity)
                 claims.append(claimed)
                 return (
-                    claimed.record, claimed.plan, claimed.status, claimed.started, claimed.nodes, claimed.outputs,
+                    claimed.record, claimed.plan, claimed.status, claimed.started_at, claimed.nodes, claimed.outputs,
                     claimed.grants, claimed.requests, claimed.cancelled,
                 )  # fmt: skip
 

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from store.contracts import (
+    Backoff,
     CommandExecutor,
     ComputeExecutor,
     Contract,
@@ -27,6 +28,8 @@ from store.contracts import (
     Request,
     RequestKind,
     Resume,
+    Retry,
+    RunLimits,
     RunRecord,
     Summary,
 )
@@ -37,7 +40,7 @@ from store.values import Domain, digest_bytes
 RUN = "run_" + "0" * 26
 SHA = "ab" * 32
 AT = "2026-01-01T00:00:00.000Z"
-JSON_FIELDS = {"input", "inputs", "outputs", "data"}
+JSON_FIELDS = {"input", "inputs", "outputs", "data", "descriptors"}
 """Where JSON values lie, which are bounded as a whole and read-only by convention."""
 
 POLICY = Policy(effect=Effect.PAID_CLOUD, resume=Resume.VERIFIED_RECEIPT, claims={"cpu": 2}, publishes=("out",))
@@ -49,22 +52,25 @@ NODE = PlannedNode(key="a/b", label="Probe", executor=OPERATION, input={"n": 1.5
 WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
     type(model): (model, sha256)
     for model, sha256 in [
-        (POLICY, "4f9d6f2c52d52851b26740e23e4aa503c70f88b73fd03bf77838efb28e174801"),
+        (POLICY, "20c7f78f3f2becfe9969c7c3b53ee34c637cf1360384da7fe02275211120080a"),
+        (Retry(attempts=3, delays=(1.0, 2.5)), "fdb92a9c6b9f314eb0f98a722a171eb4eee4987e50e3d79687f943a0d9825ef4"),
+        (Backoff(first_s=2.0, jitter=0.5), "87ff2f2e210ceae4c50a31b66f69bb6ee7470aa4d739def925a7e5456d96053a"),
+        (RunLimits(seconds=60.0, active=2), "86dc5df6912ad8689d026380d6c28d8be3e5868d7e4aff33400072ad9ac56fc3"),
         (OPERATION, "b2c83c56dc99ebae053ad3330625e9b98301b6c4131bf1eb48092b8ba2ce6b60"),
         (ComputeExecutor(compute="double"), "c00d30cbf61446c8bebd96c26787d83bcb17fb7e856e6d15ac495f2897b56ab8"),
         (COMMAND, "d85fbd4db467f01fc452d9cb87e6e838887d7a05aaf96c49c3d1e4ec64d87d78"),
         (GateExecutor(gate="merge"), "c29b3cc2f36cd4f6b8a1ee9914ae99ddad35da57b6a35df044ed736925bbb11d"),
-        (NODE, "7a4deca60f421d04c4ee6b2c9f38d63bd2ac67a42d6fb64bd4bd94bdb9806242"),
-        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "8d9a267bd27165755bec2845f3410531678197c78c54b95fcdb94cd702d6c384"),
+        (NODE, "77e2e0d18212837edadc2402c1949495dd0e168fa8aee59ad50733ee5c53ad8a"),
+        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "10c82096affbcb986dde9ec2e9ad3dfda4f2d8fed032ba12390932e5a2b4af19"),
         (
             NodePlan(
                 run_id=RUN, node="a", executor=COMMAND, input=1, input_sha256=SHA, dependencies={"x": SHA, "b": SHA},
                 policy=POLICY, keys=("file:/films/out",),
             ),
-            "246a4f4c069ae17e518bc5762b6bfe59d34f192504283d12aa5ab4577aae6a5f",
+            "ade700d049d85288417d148861b4f3cf0e38e0dfc9a72eb9a585dc1c10aa03ef",
         ),
         (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
-        (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "c29a332700c351b8aa3cd4fa1bebb25783b72e7fd13d233212a238d832b5e593"),
+        (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "2f827137316967c6fe688c70edd0850bcd988c886dd1c8ed442ee1aa6d4fa2ac"),
         (
             RunRecord(
                 run_id=RUN, workflow="w", workflow_version=1, plan_sha256=SHA, folder="/films", source="w.py:f",

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
 from store import database
-from store.contracts import RequestKind
+from store.contracts import NodeRecord, RequestKind
 from store.database import WAL_BYTES, begin_write, open_writer, store_error
 from store.home import Home
 from store.lifecycle import Status
@@ -23,10 +24,11 @@ from store.reader import Reader
 from store.requests import post
 from store.run_store import RunStore
 from store.schema import SCHEMA_VERSION
-from store.transactions import Output
+from store.transactions import Claimed, Output
 from tests.store.support import (
     CLOCK,
     NOTE,
+    STAMP,
     Setting,
     assert_refused,
     finish_node,
@@ -42,14 +44,14 @@ def test_a_full_disk_refuses_all_of_a_group_loses_nothing_and_writing_goes_on_on
 ) -> None:
     claimed, other = setting.claimed(), setting.claimed()
     run = claimed.fence.run_id
-    setting.accept(claimed, events=(NOTE,))
+    running, done, output = finishing(claimed, "x" * 100_000)
+    setting.accept(claimed, nodes=(running,), events=(NOTE,))
     connection = setting.store._connection
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {pages}")
     commits, acknowledged = setting.store.commits, 3
-    output = Output.of("a", "x" * 100_000)
     answers = setting.store.write(
-        [transaction(claimed, outputs=(output,), events=(NOTE,)), transaction(other, events=(NOTE,))]
+        [transaction(claimed, nodes=(done,), outputs=(output,), events=(NOTE,)), transaction(other, events=(NOTE,))]
     )
     for answer in answers:
         assert_refused(answer, Code.UNAVAILABLE, "the disk is full")
@@ -57,10 +59,17 @@ def test_a_full_disk_refuses_all_of_a_group_loses_nothing_and_writing_goes_on_on
     with Reader.open(setting.home) as reader:
         assert len(list(reader.events(run))) == acknowledged
     connection.execute("PRAGMA max_page_count = 1000000")
-    setting.accept(claimed, outputs=(output,), events=(NOTE,), release=True)
+    setting.accept(claimed, nodes=(done,), outputs=(output,), events=(NOTE,), release=True)
     setting.accept(other, events=(NOTE,))
     again = setting.store.claim(run, setting.identity)
-    assert again.nodes == claimed.nodes
+    assert again.nodes == (done, *claimed.nodes[1:])
+
+
+def finishing(claimed: Claimed, value: JsonValue) -> tuple[NodeRecord, NodeRecord, Output]:
+    """Return the first node while it runs and when it is done, with what it gave."""
+    output = Output.of(claimed.nodes[0].key, value)
+    running = moved(claimed.nodes[0], Status.RUNNING, attempt=1, started_at=STAMP.at)
+    return running, moved(running, Status.COMPLETED, output_sha256=output.sha256, finished_at=STAMP.at), output
 
 
 FULL = """
@@ -288,6 +297,8 @@ def test_every_byte_of_a_large_value_is_synced_before_the_row_that_names_it(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claimed = setting.claimed()
+    running, done, output = finishing(claimed, "x" * 300_000)
+    setting.accept(claimed, nodes=(running,))
     order: list[str] = []
     real_sync, real_rename = os.fsync, Path.rename
     connection = setting.store._connection
@@ -304,7 +315,7 @@ def test_every_byte_of_a_large_value_is_synced_before_the_row_that_names_it(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "rename", renamed)
-    setting.accept(claimed, outputs=(Output.of("a", "x" * 300_000),))
+    setting.accept(claimed, nodes=(done,), outputs=(output,))
     assert order[:4] == ["sync file", "rename", "sync folder", "BEGIN"]
     assert order[-1] == "COMMIT"
 
