@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.control import Control, OperationAborted
+from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
-from hostres.lease import Lease
-from hostres.process import Supervised
 from store.contracts import FailureCode
+
+if TYPE_CHECKING:
+    from hostres.lease import Lease
+    from hostres.process import Ended
 
 __all__ = ["Completed", "Context", "OperationAborted", "OperationFailed"]
 
@@ -29,36 +32,6 @@ LEFT_BEHIND_GRACE_S: Final = 2.0
 """What a program leaves in the background is ended with it: nothing of a node outlives its step."""
 
 Argument = str | os.PathLike[str] | int | float
-
-
-class OperationFailed(Exception):
-    """Raise it from an operation to say why it failed.
-
-    Attributes:
-        code: The failure code a view shows.
-        message: What is wrong, one line.
-        todo: What a person can do, one line.
-        retryable: Whether trying the same again may help.
-
-    """
-
-    def __init__(self, code: FailureCode, message: str, todo: str = "", *, retryable: bool = False) -> None:
-        super().__init__(code, message, todo)
-        self.code = code
-        self.message = message
-        self.todo = todo
-        self.retryable = retryable
-
-    def __reduce__(self) -> tuple[Callable[..., "OperationFailed"], tuple[FailureCode, str, str, bool]]:
-        """Come back whole from another process."""
-        return _failed, (self.code, self.message, self.todo, self.retryable)
-
-    def __str__(self) -> str:
-        return f"{self.code.value}: {self.message}"
-
-
-def _failed(code: FailureCode, message: str, todo: str, retryable: bool) -> OperationFailed:  # noqa: FBT001
-    return OperationFailed(code, message, todo, retryable=retryable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +59,8 @@ class Host(Protocol):
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
         """Pass on how far the work is."""
 
-    def log_path(self, stream: str) -> Path:
-        """Return the file for that stream of the next process."""
+    def next_logs(self) -> tuple[Path, Path]:
+        """Return the files for standard output and standard error of the next process."""
 
     def open_workspace(self) -> Path:
         """Return the private folder of this node and plan, empty."""
@@ -121,11 +94,10 @@ class Context:
 
     """
 
-    def __init__(self, assignment: Assignment, *, control: Control, host: Host, lease: Lease | None) -> None:
+    def __init__(self, assignment: Assignment, *, control: Control, host: Host, lease: "Lease | None") -> None:
         self._assignment = assignment
         self._control = control
         self._host = host
-        self._processes = 0
         self._workspace: Path | None = None
         self._opening = threading.Lock()
         self._furthest = 0.0
@@ -215,11 +187,11 @@ class Context:
             OperationAborted: This attempt was asked to stop.
 
         """
+        from hostres.process import Supervised  # noqa: PLC0415 - a worker process that runs no program needs none of it
+
         self._control.check()
-        self._processes += 1
-        suffix = "" if self._processes == 1 else f".{self._processes}"
-        logs = self._host.log_path(f"stdout{suffix}"), self._host.log_path(f"stderr{suffix}")
-        out, err = _Tail(on_stdout), _Tail(on_stderr)
+        logs = self._host.next_logs()
+        out, err = Tail(on_stdout), Tail(on_stderr)
         words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in argv]
         tree = Supervised.start(
             words,
@@ -238,15 +210,10 @@ class Context:
             ended = tree.end(grace_s=LEFT_BEHIND_GRACE_S, reason="end of its program")
         self._control.check()
         if ended.left or ended.exit is None:
-            named = ", ".join(f"{each.command} (pid {each.pid})" for each in ended.left)
-            raise OperationFailed(
-                FailureCode.CONFLICT,
-                f"{Path(words[0]).name} left what could not be ended: {named}",
-                "end it, then retry",
-            )
+            raise left_behind(Path(words[0]).name, ended)
         code = ended.exit.code if ended.exit.code is not None else 128 + (ended.exit.signal or 0)
         if check and code != 0:
-            raise _process_failed(words[0], ended.exit.code, ended.exit.signal, err.data)
+            raise process_failed(Path(words[0]).name, ended.exit.code, ended.exit.signal, err.data)
         return Completed(code=code, stdout=out.data, stderr=err.data)
 
     def before_publication(self) -> None:
@@ -312,21 +279,44 @@ class Context:
         self._host.progress(fraction, text, speed, left_s)
 
 
-class _Tail:
-    """The last bytes of a stream."""
+class Tail:
+    """The last bytes of a stream.
+
+    Attributes:
+        data: At most 64 KiB.
+
+    """
 
     def __init__(self, pass_on: Callable[[bytes], None] | None) -> None:
         self.data = b""
         self._pass_on = pass_on
 
     def feed(self, chunk: bytes) -> None:
+        """Take the next bytes."""
         self.data = (self.data + chunk)[-TAIL_BYTES:]
         if self._pass_on is not None:
             self._pass_on(chunk)
 
 
-def _process_failed(program: str, code: int | None, signal: int | None, stderr: bytes) -> OperationFailed:
-    name = Path(program).name
+def left_behind(name: str, ended: "Ended") -> OperationFailed:
+    """Return the failure of a program some of whose processes could not be ended."""
+    named = ", ".join(f"{each.command} (pid {each.pid})" for each in ended.left)
+    return OperationFailed(FailureCode.CONFLICT, f"{name} left what could not be ended: {named}", "end it, then retry")
+
+
+def process_failed(
+    name: str, code: int | None, signal: int | None, stderr: bytes, *, too_early: str = ""
+) -> OperationFailed:
+    """Return the failure of a program that did not end well.
+
+    Args:
+        name: What it is called.
+        code: Its exit code; None if a signal ended it.
+        signal: That signal.
+        stderr: The end of what it said.
+        too_early: Added to its exit code, where it should not have ended at all yet.
+
+    """
     lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     said = " / ".join(lines[-MESSAGE_LINES:])[-1000:]
     if code is None and signal in CRASHES:
@@ -336,7 +326,7 @@ def _process_failed(program: str, code: int | None, signal: int | None, stderr: 
         how = f"{name} was killed from outside" + (f" by signal {signal}" if signal else "")
         todo = "look whether the machine ran out of memory, then run it again"
     else:
-        how = f"{name} ended with exit code {code}"
+        how = f"{name} ended with exit code {code}{too_early}"
         todo = "read its log with: hostler logs RUN NODE"
     return OperationFailed(
         FailureCode.SUBPROCESS,

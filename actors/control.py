@@ -3,8 +3,17 @@
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
 
-from hostres.process import Supervised
+if TYPE_CHECKING:
+    from hostres.process import Ended
+
+
+class Endable(Protocol):
+    """Processes that can be ended as a whole."""
+
+    def end(self, *, grace_s: float, reason: str) -> "Ended":
+        """End them all: TERM, the grace, KILL."""
 
 
 class OperationAborted(BaseException):
@@ -23,7 +32,7 @@ class Control:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ending = threading.Lock()
-        self._trees: set[Supervised] = set()
+        self._trees: set[Endable] = set()
         self._grace_s = 0.0
         self._waiting: threading.Event | None = None
         self.reason: str | None = None
@@ -44,7 +53,7 @@ class Control:
             event.wait()
 
     @contextmanager
-    def supervising(self, tree: Supervised) -> Iterator[None]:
+    def supervising(self, tree: Endable) -> Iterator[None]:
         """Keep *tree* where an abort finds it, while it runs; an abort that is ending it is waited for."""
         with self._lock:
             self._trees.add(tree)
@@ -67,17 +76,22 @@ class Control:
             grace_s: Between TERM and KILL, seconds.
 
         """
+        self.note(reason, grace_s=grace_s)
+        with self._lock:
+            trees = tuple(self._trees)
+        self._end(trees, reason)
+
+    def note(self, reason: str, *, grace_s: float = 0.0) -> None:
+        """Let the attempt know that it is to stop, and end nothing; the first reason counts."""
         with self._lock:
             if self.reason is None:
                 self.reason = reason
                 self._grace_s = grace_s
-            trees = tuple(self._trees)
             waiting = self._waiting
         if waiting is not None:
             waiting.set()
-        self._end(trees, reason)
 
-    def _end(self, trees: Iterable[Supervised], reason: str) -> None:
+    def _end(self, trees: Iterable[Endable], reason: str) -> None:
         with self._ending:
             for tree in trees:
                 ended = tree.end(grace_s=self._grace_s, reason=reason)

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from actors.context import OperationFailed
+from actors.failures import OperationFailed
 from store.contracts import FailureCode
 
 HASH_BYTES: Final = 1 << 20

@@ -1,16 +1,17 @@
 """One actor a dispatched node: it supervises the work and answers for it, so that a stop reaches it at once."""
 
+import itertools
 import logging
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from actors.actions import Abort, Address, PublicationAllowed, PublicationRefused
-from actors.context import OperationFailed
 from actors.control import Control
+from actors.failures import OperationFailed
 from actors.messages import Failed, Outcome, Progress, PublicationWanted, Release, Returned, WorkEnded
+from actors.pace import Pace
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, empty, perform
@@ -19,9 +20,8 @@ from store.contracts import FailureCode
 
 log = logging.getLogger(__name__)
 
-PROGRESS_EVERY_S: Final = 0.2
-
-LogPaths = Callable[[str, int, str], Path]
+LogPaths = Callable[[str], Path]
+"""From the name of a stream to its file."""
 
 
 class Executor(Shell):
@@ -113,11 +113,14 @@ class Port:
         self._logs = logs
         self._workspace = workspace
         self._reconciling = reconciling
-        self._told_at = float("-inf")
+        self._pace = Pace()
+        self._processes = itertools.count(1)
 
-    def log_path(self, stream: str) -> Path:
-        """Return the file for that stream."""
-        return self._logs(self._node, self._attempt, stream)
+    def next_logs(self) -> tuple[Path, Path]:
+        """Return the files for both streams of the next process."""
+        number = next(self._processes)
+        suffix = "" if number == 1 else f".{number}"
+        return self._logs(f"stdout{suffix}"), self._logs(f"stderr{suffix}")
 
     def open_workspace(self) -> Path:
         """Return the workspace, without what an earlier attempt left in it; a reconciliation wants just that."""
@@ -127,15 +130,14 @@ class Port:
         return workspace
 
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
-        """Pass progress on, a few times a second at most; the end always."""
-        now = time.monotonic()
-        if now - self._told_at < PROGRESS_EVERY_S and fraction != 1.0:
-            return
-        self._told_at = now
-        tell(
-            self._scheduler,
-            Progress(node=self._node, attempt=self._attempt, fraction=fraction, text=text, speed=speed, left_s=left_s),
-        )
+        """Pass progress on, as often as is any use."""
+        if self._pace.due(fraction):
+            tell(
+                self._scheduler,
+                Progress(
+                    node=self._node, attempt=self._attempt, fraction=fraction, text=text, speed=speed, left_s=left_s
+                ),
+            )
 
     def allow_publication(self) -> None:
         """Wait until this attempt is durably let through."""

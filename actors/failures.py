@@ -1,13 +1,19 @@
-"""What an exception means for a node: a failure code, what is wrong, what to do."""
+"""What an exception means for a node; the same for code in a thread of the host and in a process of its own."""
 
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
-from actors.context import OperationFailed
-from actors.messages import Failed
 from hostres.errors import Code, HostlerError, describe
 from store.contracts import FailureCode
+
+MAX_TRACEBACK_BYTES: Final = 256 * 1024
+MAX_MESSAGE: Final = 4000
+MAX_TODO: Final = 1000
 
 CODES: Final = {
     Code.INVALID_CLAIMS: FailureCode.INVALID_DATA,
@@ -23,50 +29,112 @@ CODES: Final = {
 """Failure codes of refusals that the host's own parts raise inside an operation; any other is internal."""
 
 
-def failed(error: BaseException, *, dispatched: bool) -> Failed:
-    """Return what *error* means.
+class OperationFailed(Exception):
+    """Raise it from an operation to say why it failed.
 
-    Args:
-        error: What an operation, a planner or the host's own parts raised.
-        dispatched: Whether the node's own code or program was reached.
+    Attributes:
+        code: The failure code a view shows.
+        message: What is wrong, one line.
+        todo: What a person can do, one line.
+        retryable: Whether trying the same again may help.
 
     """
+
+    def __init__(self, code: FailureCode, message: str, todo: str = "", *, retryable: bool = False) -> None:
+        super().__init__(code, message, todo)
+        self.code = code
+        self.message = message
+        self.todo = todo
+        self.retryable = retryable
+
+    def __reduce__(self) -> tuple[Callable[..., "OperationFailed"], tuple[FailureCode, str, str, bool]]:
+        """Come back whole from another process."""
+        return _made_anew, (self.code, self.message, self.todo, self.retryable)
+
+    def __str__(self) -> str:
+        return f"{self.code.value}: {self.message}"
+
+
+def _made_anew(code: FailureCode, message: str, todo: str, retryable: bool) -> OperationFailed:  # noqa: FBT001
+    return OperationFailed(code, message, todo, retryable=retryable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why a node's code gave no value.
+
+    Attributes:
+        message: What is wrong, one line.
+        todo: What a person can do, one line.
+        retryable: Whether trying the same again may help.
+        trace: The traceback of an exception that the code did not mean to raise.
+
+    """
+
+    code: FailureCode
+    message: str
+    todo: str
+    retryable: bool = False
+    trace: str | None = None
+
+
+def fault_of(error: BaseException) -> Fault:
+    """Return what an error means, whoever raised it."""
     match error:
         case OperationFailed():
-            return Failed(
-                code=error.code,
-                message=error.message,
-                todo=error.todo,
-                retryable=error.retryable,
-                dispatched=dispatched,
-            )
+            return Fault(code=error.code, message=error.message, todo=error.todo, retryable=error.retryable)
         case HostlerError():
-            code = CODES.get(error.code, FailureCode.INTERNAL)
-            return Failed(code=code, message=error.what, todo=error.todo, dispatched=dispatched)
+            return Fault(code=CODES.get(error.code, FailureCode.INTERNAL), message=error.what, todo=error.todo)
         case ValidationError():
-            return Failed(
-                code=FailureCode.INVALID_DATA,
-                message=_first_fault(error),
-                todo="give it what its model asks for",
-                dispatched=dispatched,
+            return Fault(
+                code=FailureCode.INVALID_DATA, message=_first_problem(error), todo="give it what its model asks for"
             )
         case OSError():
-            return Failed(
-                code=FailureCode.UNAVAILABLE,
-                message=describe(error),
-                todo="mend that, then run it again",
-                dispatched=dispatched,
-            )
+            return Fault(code=FailureCode.UNAVAILABLE, message=describe(error), todo="mend that, then run it again")
         case _:
-            return Failed(
-                code=FailureCode.INTERNAL,
-                message=describe(error),
-                todo="mend the operation, then run it again",
-                dispatched=dispatched,
+            return Fault(
+                code=FailureCode.INTERNAL, message=describe(error), todo="mend the operation, then run it again"
             )
 
 
-def _first_fault(error: ValidationError) -> str:
+def fault_of_code(error: BaseException, *, trusted: bool) -> Fault:
+    """Return what an exception of the node's own code means; one that says nothing itself is told with its place.
+
+    Args:
+        error: What it raised.
+        trusted: Whether it is the workflow's own code.
+
+    """
+    fault = fault_of(error)
+    if isinstance(error, OperationFailed | HostlerError):
+        return fault
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    code, todo = fault.code, "read the traceback with: hostler logs RUN NODE"
+    if trusted and isinstance(error, Exception):
+        # the code ran to its end and answered; only where it did not is it unknown what it did
+        code = FailureCode.INVALID_DATA
+        todo = "mend the function and start a new run; this one goes on with the code stored with it"
+    trace = "".join(traceback.format_exception(error))  # which copes with what cannot be printed
+    return Fault(code=code, message=f"{fault.message[:2000]}{at}", todo=todo, trace=trace[-MAX_TRACEBACK_BYTES:])
+
+
+def too_large(size: int, limit: int) -> Fault:
+    """Return the refusal of a result over its limit.
+
+    Args:
+        size: Bytes of its canonical form.
+        limit: What its policy allows, bytes.
+
+    """
+    return Fault(
+        code=FailureCode.INVALID_DATA,
+        message=f"result too large: {size} bytes, limit {limit}",
+        todo="put it in a file and give its path",
+    )
+
+
+def _first_problem(error: ValidationError) -> str:
     fault = error.errors(include_url=False, include_input=False)[0]
     path = ".".join(str(part) for part in fault["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""

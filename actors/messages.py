@@ -120,11 +120,13 @@ class Aborted:
     Attributes:
         reason: cancel, timeout or drain.
         left: What of its processes could not be ended, for people.
+        dispatched: Whether the node's own code or program may have been reached.
 
     """
 
     reason: str
     left: tuple[str, ...] = ()
+    dispatched: bool = True
 
 
 class Finding(StrEnum):
@@ -448,6 +450,7 @@ class Adopt:
     Attributes:
         operations: (kind, version) → `Operation`, all that the run may need.
         computes: Name → `Compute`.
+        entry: Tells how to start the worker process of one of these.
         jobs: How many of its nodes may be queued or running; 0 only settles requests.
         release_at_rest: Whether to hand it back when it rests.
 
@@ -456,6 +459,7 @@ class Adopt:
     run_id: str
     operations: Mapping[tuple[str, int], Any]
     computes: Mapping[str, Any]
+    entry: Callable[[Any], Any]
     jobs: int
     release_at_rest: bool
     subscriber: "Subscriber"

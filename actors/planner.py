@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import BaseModel, JsonValue
 
 from actors.control import Control, OperationAborted
-from actors.failures import failed
+from actors.failures import fault_of
 from actors.messages import Exact, Failed, Prepared
 from actors.operations import ExactPlan, Operation, Preparation
+from actors.worker import failed_by
 from store.contracts import NodePlan
 from store.values import canonical
 
@@ -78,7 +79,7 @@ def answer(question: Question, planning: Planning) -> Prepared | Exact | Failed:
             return _prepared(_call(operation.prepare, planning, given), operation)
         return _exact(_call(operation.plan, planning, given, question.preparation.descriptors), operation)
     except (Exception, OperationAborted, SystemExit) as error:  # noqa: BLE001 - a planner may raise anything
-        return failed(error, dispatched=False)
+        return failed_by(fault_of(error), dispatched=False)
 
 
 def _call(port: Any, *arguments: Any) -> Any:

@@ -34,7 +34,7 @@ from actors.actions import (
     SetTimer,
     WithdrawAsk,
 )
-from actors.context import Assignment, Context
+from actors.context import Assignment
 from actors.control import Control
 from actors.dependencies import KeptFile, kept_files
 from actors.executor import Executor, Port
@@ -297,28 +297,32 @@ class Scheduler(Shell):
         lease = None if action.ask is None else self._leases.pop((action.node, action.ask))
         control = Control()
         home = self._services.home
+
+        def logs(stream: str) -> Path:
+            return home.log_path(self._run_id, action.node, action.attempt, stream)
+
         port = Port(
             node=action.node,
             attempt=action.attempt,
             scheduler=self.actor_ref,
             control=control,
-            logs=lambda node, attempt, stream: home.log_path(self._run_id, node, attempt, stream),
+            logs=logs,
             workspace=lambda: home.workspace(self._run_id, action.node, action.plan_sha256),
             reconciling=previous is not None,
         )
-
-        def open_context() -> Context:
-            assignment = Assignment(run_id=self._run_id, node=action.node, attempt=action.attempt, folder=self._folder)
-            return Context(assignment, control=control, host=port, lease=lease)
-
         self._executors[action.node, action.attempt, previous is not None] = Executor.start(
             job=Job(
                 plan=action.plan,
                 code=self._code(action),
                 previous=previous,
+                entry=self._adopt.entry,
                 files=self._files(action) if previous is None else (),
-                write_error=lambda text: write_log(port.log_path("error"), text),
-                open_context=open_context,
+                write_error=lambda text: write_log(logs("error"), text),
+                assignment=Assignment(
+                    run_id=self._run_id, node=action.node, attempt=action.attempt, folder=self._folder
+                ),
+                host=port,
+                lease=lease,
             ),
             control=control,
             lease=lease,

@@ -1,29 +1,31 @@
 """The work of one attempt, on a helper thread: from the exact plan to an outcome. Nothing it does escapes it."""
 
 import logging
-import math
 import os
 import shutil
-import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import orjson
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
-from actors.context import Context, OperationFailed
+from actors.calling import dumped, given
+from actors.context import Assignment, Context, Host
 from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files, sha256_of
-from actors.failures import failed
-from actors.messages import Aborted, Failed, Found, Outcome, Value
+from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, fault_of, fault_of_code, too_large
+from actors.messages import Aborted, Found, Outcome, Value
 from actors.operations import Compute, Operation, Previous, Reconciliation
+from actors.worker import Entry, failed_by, perform_in_worker
 from hostres.errors import Code, HostlerError
-from store.contracts import CommandExecutor, ComputeExecutor, FailureCode, NodePlan, OperationExecutor
+from hostres.lease import Lease
+from store.contracts import CommandExecutor, FailureCode, Isolation, NodePlan, OperationExecutor, Policy
 from store.values import Domain, canonical, digest_bytes
 
-MAX_ERROR_CHARACTERS: Final = 256 * 1024
+EntryOf = Callable[[Operation | Compute], Entry]
 
 log = logging.getLogger(__name__)
 
@@ -35,18 +37,24 @@ class Job:
     Attributes:
         code: The operation or compute of the plan; None for a command.
         previous: The attempt whose outcome is to be found out; None makes an attempt.
+        entry: Tells how to start the worker process of a code; called on the helper thread, where one is wanted.
         files: What completed commands left that it may use.
         write_error: Keeps the traceback of an exception that its code did not mean to raise.
-        open_context: Makes the attempt's context; called on the helper thread.
+        assignment: Which attempt it is.
+        host: What its context asks.
+        lease: The admitted claims, None for a node that claims nothing.
 
     """
 
     plan: NodePlan
     code: Operation | Compute | None
     previous: Previous | None = None
+    entry: EntryOf
     files: tuple[KeptFile, ...] = ()
     write_error: Callable[[str], None]
-    open_context: Callable[[], Context]
+    assignment: Assignment
+    host: Host
+    lease: Lease | None
 
 
 def perform(job: Job, control: Control) -> Outcome:
@@ -61,9 +69,13 @@ def perform(job: Job, control: Control) -> Outcome:
 
     """
     try:
-        call = _prepared(job)
+        check_files(job.files)
+        context = Context(job.assignment, control=control, host=job.host, lease=job.lease)
+        if job.previous is None and in_worker(job.code, job.plan.policy):
+            return _in_worker(job, context, control)
+        call = _prepared(job, context)
     except (ValidationError, HostlerError, OperationFailed, OSError) as error:
-        return failed(error, dispatched=False)
+        return failed_by(fault_of(error), dispatched=False)
     try:
         value = call()
         if isinstance(value, Found):
@@ -74,68 +86,52 @@ def perform(job: Job, control: Control) -> Outcome:
     except BaseException as error:  # noqa: BLE001 - an operation may raise anything, SystemExit too
         if control.reason is not None:
             return Aborted(reason=control.reason, left=tuple(control.left))
-        return _raised(error, job)
+        fault = fault_of_code(error, trusted=False)
+        if fault.trace is not None:
+            job.write_error(fault.trace)
+        return failed_by(fault, dispatched=True)
     limit = job.plan.policy.max_output_bytes
     if len(data) > limit:
-        return Failed(
-            code=FailureCode.INVALID_DATA,
-            message=f"result too large: {len(data)} bytes, limit {limit}",
-            todo="put it in a file and give its path",
-        )
+        return failed_by(too_large(len(data), limit), dispatched=True)
     return Value(value=value, data=data, sha256=digest_bytes(Domain.OUTPUT, data))
 
 
-def _prepared(job: Job) -> Callable[[], JsonValue | Found]:
+def in_worker(code: Operation | Compute | None, policy: Policy) -> bool:
+    """Say whether a node's code runs in a process of its own: trusted code always, an operation by its policy."""
+    return isinstance(code, Compute) or (isinstance(code, Operation) and policy.isolation is Isolation.PROCESS)
+
+
+def _in_worker(job: Job, context: Context, control: Control) -> Outcome:
+    code = job.code
+    assert code is not None
+    given(canonical(job.plan.input), code.input_type)  # what does not fit never gets as far as a process
+    outcome, trace = perform_in_worker(job.plan, job.entry(code), context=context, host=job.host, control=control)
+    if trace is not None:
+        job.write_error(trace)
+    return outcome
+
+
+def _prepared(job: Job, context: Context) -> Callable[[], JsonValue | Found]:
     """Check everything that can be checked before the node's own code or program is reached."""
-    check_files(job.files)
     match job.plan.executor, job.code:
         case OperationExecutor(), Operation() as operation:
-            given = operation.input_type.model_validate_json(canonical(job.plan.input))
-            context = job.open_context()
+            argument = given(canonical(job.plan.input), operation.input_type)
             if job.previous is not None:
-                return lambda: _reconciled(operation, context, given, job.previous)
-            return lambda: _dumped(operation.function(context, given), operation.output_type)
-        case ComputeExecutor(), Compute() as compute:
-            argument: Any = job.plan.input
-            if compute.input_type is not None:
-                argument = compute.input_type.model_validate_json(canonical(job.plan.input))
-            return lambda: _dumped(compute.function(argument), compute.output_type)
+                return partial(_reconciled, operation, context, argument, job.previous)
+            return lambda: dumped(operation.function(context, argument), operation.output_type)
         case CommandExecutor() as command, _:
-            context = job.open_context()
             return lambda: _command(context, command, cast("dict[str, Any]", job.plan.input))
         case executor, _:
             raise HostlerError(Code.CONFLICT, f"this host has no {executor.kind} for it", "resume it where it is")
 
 
-def _reconciled(
-    operation: Operation, context: Context, given: BaseModel, previous: Previous | None
-) -> JsonValue | Found:
+def _reconciled(operation: Operation, context: Context, argument: Any, previous: Previous) -> JsonValue | Found:
     if operation.reconcile is None:
         raise TypeError(f"{operation.kind} cannot be reconciled here")
-    result = operation.reconcile(context, given, previous)
+    result = operation.reconcile(context, argument, previous)
     if isinstance(result, Reconciliation):
         return Found(finding=result.finding, message=result.message)
-    return _dumped(result, operation.output_type)
-
-
-def _dumped(result: Any, output_type: type[BaseModel] | None) -> JsonValue:
-    if output_type is None:
-        return cast("JsonValue", result)
-    if not isinstance(result, output_type):
-        result = output_type.model_validate(result)
-    _refuse_non_finite(result.model_dump(), "$")  # as JSON, pydantic writes NaN under `Any` as null
-    return cast("JsonValue", result.model_dump(mode="json"))
-
-
-def _refuse_non_finite(value: Any, path: str) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise HostlerError(Code.INVALID_DATA, f"{path}: {value} is no JSON number", "use null, or a text")
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            _refuse_non_finite(inner, f"{path}.{key}")
-    elif isinstance(value, list | tuple | set | frozenset):
-        for index, inner in enumerate(value):
-            _refuse_non_finite(inner, f"{path}[{index}]")
+    return dumped(result, operation.output_type)
 
 
 def _command(context: Context, executor: CommandExecutor, given: dict[str, Any]) -> JsonValue:
@@ -184,7 +180,7 @@ def write_log(path: Path, text: str) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(text[-MAX_ERROR_CHARACTERS:].encode("utf-8", "backslashreplace"))
+            file.write(text[-MAX_TRACEBACK_BYTES:].encode("utf-8", "backslashreplace"))
     except OSError:
         log.warning("the log %s could not be written", path, exc_info=True)
 
@@ -196,19 +192,3 @@ def empty(workspace: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
-
-
-def _raised(error: BaseException, job: Job) -> Failed:
-    """Return what an exception of the node's own code means; one that says nothing itself is told with its place."""
-    told = failed(error, dispatched=True)
-    if isinstance(error, OperationFailed | HostlerError):
-        return told
-    job.write_error("".join(traceback.format_exception(error)))  # which copes with what cannot be printed
-    frames = traceback.extract_tb(error.__traceback__)
-    at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    told = replace(told, message=f"{told.message[:2000]}{at}", todo="read the traceback with: hostler logs RUN NODE")
-    if isinstance(job.code, Compute) and isinstance(error, Exception):
-        # the code ran to its end and answered; only where it did not is it unknown what it did
-        todo = "mend the function and start a new run; this one goes on with the code stored with it"
-        return replace(told, code=FailureCode.INVALID_DATA, todo=todo)
-    return told

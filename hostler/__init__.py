@@ -10,7 +10,9 @@ TYPE_CHECKING = False  # what type checkers know by this name, without the impor
 if TYPE_CHECKING:
     from typing import Any
 
-    from actors.context import Completed, Context, OperationAborted, OperationFailed
+    from actors.context import Completed, Context
+    from actors.control import OperationAborted
+    from actors.failures import OperationFailed
     from actors.messages import Finding
     from actors.operations import Compute, ExactPlan, Operation, Preparation, Previous, Reconciliation
     from actors.planner import Planning
@@ -20,10 +22,22 @@ if TYPE_CHECKING:
     from hostler.host import Host, Run
     from hostler.loading import load
     from hostres.errors import Code, HostlerError
-    from store.contracts import Backoff, Effect, FailureCode, Policy, PreparationKind, Resume, Retry, RunLimits
+    from store.contracts import (
+        Backoff,
+        Effect,
+        FailureCode,
+        Isolation,
+        Policy,
+        PreparationKind,
+        Resume,
+        Retry,
+        RunLimits,
+    )
 
 _HOMES = {
-    "actors.context": ("Completed", "Context", "OperationAborted", "OperationFailed"),
+    "actors.context": ("Completed", "Context"),
+    "actors.control": ("OperationAborted",),
+    "actors.failures": ("OperationFailed",),
     "actors.messages": ("Finding",),
     "actors.operations": ("Compute", "ExactPlan", "Operation", "Preparation", "Previous", "Reconciliation"),
     "actors.planner": ("Planning",),
@@ -37,6 +51,7 @@ _HOMES = {
         "Backoff",
         "Effect",
         "FailureCode",
+        "Isolation",
         "Policy",
         "PreparationKind",
         "Resume",
@@ -61,6 +76,7 @@ __all__ = [
     "Finding",
     "Host",
     "HostlerError",
+    "Isolation",
     "NodeHandle",
     "Operation",
     "OperationAborted",

@@ -20,7 +20,7 @@ from hostler.handles import NodeHandle
 from hostler.refusals import invalid
 from hostler.schemas import input_schema, output_schema
 from hostler.workflows import Workflow, declared_inputs
-from store.contracts import MAX_SAFE_INTEGER, MIB, NAME_PATTERN, Effect, Policy, Resume, RunLimits
+from store.contracts import MAX_SAFE_INTEGER, MIB, NAME_PATTERN, Effect, Isolation, Policy, Resume, RunLimits
 
 __all__ = ["COMPUTE_POLICY", "Build", "NodeHandle", "Workflow", "compute", "operation", "workflow"]
 
@@ -31,6 +31,7 @@ COMPUTE_POLICY: Final = Policy(
     max_seconds=300,
     max_input_bytes=2 * MIB,
     max_output_bytes=2 * MIB,
+    isolation=Isolation.PROCESS,
 )
 """What trusted code of a workflow may do; nobody authors it."""
 

@@ -33,14 +33,16 @@ class CodeSpace:
     Attributes:
         prefix: Name of the package that holds them.
         bundle: Where their code comes from.
+        entry: The workflow's file in it.
+        root: Where the code says that it lies.
 
     """
 
     def __init__(self, prefix: str, bundle: Bundle, *, entry: str, root: Path, shown: Path) -> None:
         self.prefix = prefix
         self.bundle = bundle
-        self._entry = entry
-        self._root = root
+        self.entry: Final = entry
+        self.root: Final = root
         self._shown = shown
         self._tops = {name.partition("/")[0].removesuffix(".py") for name in bundle.files}
         self._builtins = {**vars(builtins), "__import__": self._import}
@@ -74,10 +76,16 @@ class CodeSpace:
         names = sorted(each for each in sys.modules if each.startswith(f"{self.prefix}."))
         return [sys.modules[name] for name in sorted(names, key=lambda name: name != first)]
 
+    def names(self) -> list[str]:
+        """Return the names of all modules that the bundle has, loaded or not, besides the workflow's own file."""
+        paths = [PurePosixPath(name).with_suffix("") for name in sorted(self.bundle.files) if name != self.entry]
+        parts = [path.parts[:-1] if path.name == "__init__" else path.parts for path in paths]
+        return [".".join(each) for each in parts if each and all(part.isidentifier() for part in each)]
+
     def locate(self, name: str) -> tuple[str | None, bool] | None:
         """Return the file of a module, None for a mere folder, and whether it is a package; None for no module."""
         if name == ENTRY:
-            return self._entry, False
+            return self.entry, False
         path = name.replace(".", "/")
         if f"{path}/__init__.py" in self.bundle.files:
             return f"{path}/__init__.py", True
@@ -94,11 +102,11 @@ class CodeSpace:
 
     def path_of(self, file: str) -> str:
         """Return the `__file__` of a module."""
-        return str(self._root / file)
+        return str(self.root / file)
 
     def _entry_module(self) -> str:
         """Return the entry's module name; one that no import statement can name has a name of ours."""
-        path = PurePosixPath(self._entry)
+        path = PurePosixPath(self.entry)
         parts = [*path.parent.parts, path.stem]
         if parts[-1] == "__init__" and len(parts) > 1:
             parts.pop()
@@ -154,6 +162,25 @@ class _Loader(Loader):
     def get_source(self, name: str) -> str | None:  # noqa: ARG002 - the protocol of the import system
         """Return its text, for tracebacks."""
         return None if self._file is None else decode_source(self._space.bundle.files[self._file])
+
+
+def space_of(module: str) -> CodeSpace:
+    """Return the code space of a module that was loaded in one, by the module's full name."""
+    return _spaces[module.partition(".")[0]]
+
+
+def entry_of(where: str, bundle: Bundle) -> str:
+    """Return a workflow's own file in its bundle.
+
+    Args:
+        where: The path of its file, or the dotted name of its module.
+        bundle: The code.
+
+    """
+    if where.endswith(".py"):
+        return PurePosixPath(where).name
+    module = where.replace(".", "/")
+    return f"{module}.py" if f"{module}.py" in bundle.files else f"{module}/__init__.py"
 
 
 def open_space(bundle: Bundle, *, entry: str, root: Path, shown: Path | None = None) -> CodeSpace:

@@ -22,6 +22,7 @@ from hostler.refusals import about, invalid, require_utf8
 from hostler.registry import Registry, default_registry
 from hostler.schemas import ANYTHING
 from hostler.templates import located_references
+from hostler.worker_code import check_found
 from hostler.workflows import Workflow
 from hostres.errors import HostlerError
 from store.contracts import GraphPlan, PlannedNode
@@ -93,6 +94,9 @@ def compile_workflow(
     outputs = build.template(authored, f"workflow {workflow.id}", "outputs")
     if not build.drafts:
         raise invalid(f"workflow {workflow.id} has no nodes", "add one with build.call, build.command or build.gate")
+    for operation in {id(each.code): each.code for each in build.drafts.values()}.values():
+        if isinstance(operation, Operation):
+            check_found(operation)
     nodes = _nodes(build.drafts)
     _check_outputs(outputs, build.drafts, workflow)
     computes = {each.code.name: each.code for each in build.drafts.values() if isinstance(each.code, Compute)}

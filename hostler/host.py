@@ -28,6 +28,7 @@ from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
 from hostler.loading import code_for_run
 from hostler.principal import principal
+from hostler.worker_code import RunEntries
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
@@ -232,7 +233,8 @@ class Host:
 
     def start(self, compiled: Compiled) -> Run:
         """Store a compiled workflow as a new run and work on it."""
-        return self._adopt(self.create(compiled), compiled.operations, compiled.computes)
+        entries = self._entries(compiled.source, compiled.plan.bundle_sha256)
+        return self._adopt(self.create(compiled), compiled.operations, compiled.computes, entries)
 
     def create(self, compiled: Compiled) -> str:
         """Store a compiled workflow as a new run, without working on it.
@@ -267,8 +269,7 @@ class Host:
             HostlerError: not-found; conflict, another host works on it, or this one lacks what it needs.
 
         """
-        operations, computes = self._code(run_id)
-        return self._adopt(run_id, operations, computes)
+        return self._adopt(run_id, *self._code(run_id))
 
     def operate(self, run_id: str) -> Outcome:
         """Take up what people asked of a run that no host works on, and hand it back; nothing of it is started.
@@ -277,10 +278,10 @@ class Host:
         left to whoever resumes the run.
         """
         try:
-            operations, computes = self._code(run_id)
+            code = self._code(run_id)
         except HostlerError:
-            operations, computes = {}, {}
-        return self._adopt(run_id, operations, computes, jobs=0).wait()
+            code = {}, {}, self._entries(None, None)
+        return self._adopt(run_id, *code, jobs=0).wait()
 
     def cancel(self, run_id: str, *, node: str | None = None, reason: str = "") -> None:
         """Ask durably for a run, or for a node and what depends on it, to be cancelled."""
@@ -339,6 +340,7 @@ class Host:
         run_id: str,
         operations: Mapping[tuple[str, int], Operation],
         computes: Mapping[str, Compute],
+        entries: RunEntries,
         *,
         jobs: int | None = None,
     ) -> Run:
@@ -349,6 +351,7 @@ class Host:
                 run_id=run_id,
                 operations=operations,
                 computes=computes,
+                entry=entries,
                 jobs=self.jobs if jobs is None else jobs,
                 release_at_rest=release_at_rest,
                 subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class
@@ -356,12 +359,21 @@ class Host:
         )
         return run
 
-    def _code(self, run_id: str) -> tuple[Mapping[tuple[str, int], Operation], Mapping[str, Compute]]:
+    def _code(self, run_id: str) -> tuple[Mapping[tuple[str, int], Operation], Mapping[str, Compute], RunEntries]:
+        """Return the code that a stored run goes on with."""
         with Reader.open(self._home) as reader:
             record = reader.run(run_id).record
             plan = reader.plan(record.plan_sha256)
             unfinished = {node.key for node in reader.nodes(run_id) if node.status not in IMMUTABLE}
-            return code_for_run(record, plan, reader.bundle, self._home.bundles, nodes=unfinished)
+            operations, computes = code_for_run(record, plan, reader.bundle, self._home.bundles, nodes=unfinished)
+        return operations, computes, self._entries(record.source, plan.bundle_sha256)
+
+    def _entries(self, source: str | None, bundle_sha256: str | None) -> RunEntries:
+        def read_bundle(sha256: str) -> bytes:
+            with Reader.open(self._home) as reader:
+                return reader.bundle(sha256)
+
+        return RunEntries(source=source, bundle_sha256=bundle_sha256, read_bundle=read_bundle)
 
     def _tell(self, message: Any) -> None:
         """Hand *message* to the actors, if they are there and this process's own.

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from actors.operations import Compute, Operation
 from hostler.bundles import Bundle, extract, unpack
-from hostler.code_space import CodeSpace, open_space
+from hostler.code_space import CodeSpace, entry_of, open_space
+from hostler.matching import difference
 from hostler.places import Place, import_place, run_space
 from hostler.refusals import listed
 from hostler.registry import Registry, default_registry
-from hostler.schemas import input_sha256, output_sha256
 from hostres.errors import Code, HostlerError
 from store.contracts import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode, RunRecord
 
@@ -117,14 +117,12 @@ def _provide_computes(wanted: Mapping[str, PlannedNode], code: "_Code") -> tuple
 
 
 def _difference(code: Operation | Compute, planned: PlannedNode) -> str | None:
-    """Say in what the code differs from its plan, None where it does not."""
-    if code.policy != planned.policy:
-        return "its policy differs from the plan"
-    if (input_sha256(code.input_type) if code.input_type else None) != planned.input_schema_sha256:
-        return "its input schema differs from the plan"
-    if (output_sha256(code.output_type) if code.output_type else None) != planned.output_schema_sha256:
-        return "its output schema differs from the plan"
-    return None
+    return difference(
+        code,
+        policy=planned.policy,
+        input_schema_sha256=planned.input_schema_sha256,
+        output_schema_sha256=planned.output_schema_sha256,
+    )
 
 
 class _Code:
@@ -192,12 +190,8 @@ class _Code:
             extract(bundle, shown)
         except OSError:  # a full disk costs the lines of tracebacks, not the run
             shown = self._root or self._scratch
-        if where.endswith(".py"):
-            path = Path(where)
-            return open_space(bundle, entry=path.name, root=path.parent, shown=shown)
-        module = where.replace(".", "/")
-        entry = f"{module}.py" if f"{module}.py" in bundle.files else f"{module}/__init__.py"
-        return open_space(bundle, entry=entry, root=self._root or shown, shown=shown)
+        root = Path(where).parent if where.endswith(".py") else self._root or shown
+        return open_space(bundle, entry=entry_of(where, bundle), root=root, shown=shown)
 
 
 def _modules_at(place: Place, bundle: Bundle) -> list[ModuleType]:

@@ -95,6 +95,13 @@ class Resume(StrEnum):
     EXPLICIT_CODE_REPLAY = "explicit-code-replay"
 
 
+class Isolation(StrEnum):
+    """Where the Python function of an operation runs."""
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
 class FailureCode(StrEnum):
     """Why a node failed; stable, in views and events."""
 
@@ -195,6 +202,8 @@ class Policy(Contract):
         max_input_bytes: Limit of the canonical input, bytes.
         max_output_bytes: Limit of the canonical output, bytes.
         retry: When a failed attempt is made again by itself.
+        isolation: Whether its Python function runs in a thread of the host or in a worker process, which can be
+            killed. What runs no Python function of its own is not concerned.
 
     """
 
@@ -211,6 +220,7 @@ class Policy(Contract):
     max_input_bytes: int = Field(default=32 * MIB, ge=1, le=32 * MIB)
     max_output_bytes: int = Field(default=32 * MIB, ge=1, le=32 * MIB)
     retry: Retry = Retry()
+    isolation: Isolation = Field(default=Isolation.THREAD, strict=False)
 
 
 class OperationExecutor(Contract):

@@ -40,6 +40,8 @@ def settled(
         return Status.FAILED, failure
     if isinstance(outcome, Aborted) and outcome.left:
         return _beside_what_is_left(resume, trusted=trusted, gate_passed=gate_passed), failure
+    if isinstance(outcome, Aborted) and not outcome.dispatched:
+        return _stopped_in_time(outcome, failure)
     if trusted:
         certain = isinstance(outcome, Failed) and outcome.code in CERTAIN_OF_CODE
         return (Status.FAILED if certain else Status.AMBIGUOUS_CODE), failure
@@ -62,6 +64,17 @@ def _beside_what_is_left(resume: Resume, *, trusted: bool, gate_passed: bool) ->
     if gate_passed and resume in RECOVERABLE:
         return Status.INCOMPATIBLE
     return Status.AMBIGUOUS if resume in UNKNOWABLE else Status.BLOCKED
+
+
+def _stopped_in_time(outcome: Aborted, failure: Failure) -> tuple[Status, Failure | None]:
+    """Say what becomes of an attempt that was stopped before its code was reached: nothing can have happened."""
+    match outcome.reason:
+        case "cancel":
+            return Status.CANCELLED, None
+        case "drain":
+            return Status.READY, None
+        case _:
+            return Status.FAILED, failure
 
 
 def interrupted(*, resume: Resume, trusted: bool, cancelling: bool) -> tuple[Status, Failure | None]:

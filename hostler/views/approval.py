@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from hostler.views.naming import claims_text, executor_name
+from hostler.views.naming import claims_text, runs_text
 from hostler.views.terminal import duration, harmless
 from store.contracts import GateExecutor, NodePlan, PlanPhase
 
@@ -32,7 +32,7 @@ def node_plan_text(plan: NodePlan, plan_sha256: str) -> str:
     lines = [
         f"node {plan.node} of {plan.run_id}",
         f"  plan    {plan_sha256}",
-        f"  runs    {executor_name(plan.executor)}",
+        f"  runs    {runs_text(plan.executor, plan.policy)}",
         *_what_for(plan),
         *(f"  writes  {harmless(key.removeprefix('file:'))}" for key in plan.keys),
         *(f"  {'     ' if index else 'input'}   {harmless(line)}" for index, line in enumerate(given)),

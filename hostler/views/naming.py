@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping
 
-from store.contracts import CommandExecutor, ComputeExecutor, Executor, GateExecutor, OperationExecutor
+from store.contracts import (
+    CommandExecutor,
+    ComputeExecutor,
+    Executor,
+    GateExecutor,
+    Isolation,
+    OperationExecutor,
+    Policy,
+)
 
 
 def executor_name(executor: Executor) -> str:
@@ -16,6 +24,13 @@ def executor_name(executor: Executor) -> str:
             return f"gate:{gate}"
         case CommandExecutor():
             return "command"
+
+
+def runs_text(executor: Executor, policy: Policy) -> str:
+    """Return what runs, for people: its name, and that it has a process of its own where it is a Python function."""
+    name = executor_name(executor)
+    isolated = isinstance(executor, OperationExecutor | ComputeExecutor) and policy.isolation is Isolation.PROCESS
+    return f"{name}, own process" if isolated else name
 
 
 def claims_text(claims: Mapping[str, int]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import orjson
 from pydantic import JsonValue
 
-from hostler.views.naming import claims_text, executor_name
+from hostler.views.naming import claims_text, executor_name, runs_text
 from hostler.views.terminal import cut, harmless, table
 from store.contracts import CommandExecutor, Effect, GateExecutor, GraphPlan, PlannedNode
 
@@ -82,7 +82,7 @@ def plan_text(plan: GraphPlan, plan_sha256: str, *, width: int) -> str:
     rows = [
         (
             node.key,
-            executor_name(node.executor),
+            runs_text(node.executor, node.policy),
             node.policy.effect.value,
             node.policy.resume.value,
             claims_text(node.policy.claims),

@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 from pydantic import JsonValue
 
-from hostler.views.naming import executor_name
+from hostler.views.naming import executor_name, runs_text
 from hostler.views.terminal import duration, harmless, shown_path, table
 from hostler.views.waiting import waiting_on
-from store.contracts import GraphPlan, NodeRecord, PlannedNode
+from store.contracts import ComputeExecutor, GraphPlan, NodeRecord, OperationExecutor, PlannedNode
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
 from store.reader import Owner, RunView
 
@@ -55,6 +55,8 @@ def _node_json(planned: PlannedNode, node: NodeRecord) -> dict[str, Any]:
         "dependencies": list(planned.dependencies),
         "claims": dict(planned.policy.claims),
     }
+    if isinstance(planned.executor, OperationExecutor | ComputeExecutor):
+        shape["isolation"] = planned.policy.isolation.value
     for name in ("started_at", "finished_at", "due_at", "output_sha256", "preparation_sha256", "plan_sha256"):
         value = getattr(node, name)
         if value is not None:
@@ -217,4 +219,4 @@ def _row(planned: PlannedNode, node: NodeRecord) -> tuple[str, ...]:
         if node.started_at is not None and node.finished_at is not None
         else ""
     )
-    return (node.key, node.status.value, str(node.attempt), took, executor_name(planned.executor))
+    return (node.key, node.status.value, str(node.attempt), took, runs_text(planned.executor, planned.policy))

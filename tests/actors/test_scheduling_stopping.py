@@ -255,3 +255,28 @@ def test_a_late_answer_to_an_earlier_ask_does_not_admit_a_node_that_asks_again()
     assert drive.status("a") is Status.QUEUED
     drive.send(Admitted(node="a", number=2, ticket=2, admitted_boot_ns=2))
     assert [each.ask for each in kinds(drive.after, Dispatch)] == [2]
+
+
+@pytest.mark.parametrize("make", [code, paid, writing])
+@pytest.mark.parametrize(
+    ("reason", "status"), [("cancel", Status.CANCELLED), ("drain", Status.READY), ("timeout", Status.FAILED)]
+)
+def test_what_was_stopped_before_its_code_was_reached_is_never_ambiguous(make, reason, status):
+    """R9: a worker process that was still loading has done nothing, whatever the class of its node."""
+    policy = make("a").policy
+    trusted = policy.effect is Effect.TRUSTED_CODE
+    outcome = Aborted(reason=reason, dispatched=False)
+    found, failure = settled(outcome, resume=policy.resume, trusted=trusted, gate_passed=False)
+    assert found is status
+    assert (failure is None) is (status is not Status.FAILED)
+
+
+def test_trusted_code_that_a_drain_stopped_in_time_goes_on_without_a_grant():
+    """It was never called, so there is nothing that a person would have to allow again."""
+    drive = begun(code("a"))
+    drive.send(Drain(grace_s=0))
+    gone = left(drive.returned("a", Aborted(reason="drain", dispatched=False)))
+    assert gone is not None
+    assert drive.statuses() == {"a": "ready"}
+    again = drive.crash()
+    assert dispatched(again.begin()) == ["a"]

@@ -1,24 +1,22 @@
 """From an exact plan to an outcome: what each kind of executor makes of each kind of end."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
 
-from actors.context import OperationFailed
+from actors.context import Assignment, Host, OperationFailed
 from actors.control import Control
-from actors.messages import Aborted, Failed, Value
-from actors.operations import Compute, Operation
+from actors.messages import Aborted, Failed
+from actors.operations import Operation
 from actors.work import Job, perform
 from hostres.errors import Code, HostlerError
 from store.contracts import (
-    ComputeExecutor,
-    Effect,
     FailureCode,
     NodePlan,
     OperationExecutor,
     Policy,
-    Resume,
 )
 from tests.actors.support import RUN_ID
 
@@ -39,14 +37,6 @@ def plan(executor: Any, input: Any, **policy: Any) -> NodePlan:
     )
 
 
-TRUSTED = {"effect": Effect.TRUSTED_CODE, "resume": Resume.EXPLICIT_CODE_REPLAY}
-
-
-def computed(function, input=None, **types):
-    compute = Compute(name="f", policy=Policy(**TRUSTED), function=function, **types)
-    return done(plan(ComputeExecutor(compute="f"), input, **TRUSTED), compute)
-
-
 def operated(function, input):
     operation = Operation(
         kind="test.f", version=1, policy=Policy(), function=function, input_type=Given, output_type=Given
@@ -56,9 +46,22 @@ def operated(function, input):
 
 def done(node_plan, code, control=None):
     errors: list[str] = []
-    job = Job(plan=node_plan, code=code, write_error=errors.append, open_context=lambda: None)
+    assignment = Assignment(run_id=RUN_ID, node="a", attempt=1, folder=Path("/"))
+    job = Job(
+        plan=node_plan,
+        code=code,
+        entry=never,
+        write_error=errors.append,
+        assignment=assignment,
+        host=cast("Host", None),
+        lease=None,
+    )
     outcome = perform(job, control or Control())
     return outcome, errors
+
+
+def never(code):
+    raise AssertionError(code)
 
 
 def raises(error):
@@ -66,25 +69,6 @@ def raises(error):
         raise error
 
     return function
-
-
-def test_an_exception_of_compute_code_is_its_answer_and_not_an_interruption():
-    outcome, errors = computed(raises(KeyError("x")))
-    assert outcome.code is FailureCode.INVALID_DATA
-    assert "KeyError" in outcome.message
-    assert "new run" in outcome.todo
-    assert "Traceback" in errors[0]
-
-
-def test_compute_code_that_leaves_by_system_exit_may_have_done_anything():
-    outcome, _ = computed(raises(SystemExit(1)))
-    assert outcome.code is FailureCode.INTERNAL
-
-
-def test_compute_code_gives_any_json_value():
-    outcome, _ = computed(lambda value: [value, 1.5, None], {"a": 1})
-    assert isinstance(outcome, Value)
-    assert outcome.data == b'[{"a":1},1.5,null]'
 
 
 def test_an_input_that_does_not_fit_is_refused_before_the_code_is_reached():

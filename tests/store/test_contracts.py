@@ -52,7 +52,7 @@ NODE = PlannedNode(key="a/b", label="Probe", executor=OPERATION, input={"n": 1.5
 WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
     type(model): (model, sha256)
     for model, sha256 in [
-        (POLICY, "20c7f78f3f2becfe9969c7c3b53ee34c637cf1360384da7fe02275211120080a"),
+        (POLICY, "fc26f34c009f13cb664ce287df879729ab5cfcbb26d74db941ccf442170fafc9"),
         (Retry(attempts=3, delays=(1.0, 2.5)), "fdb92a9c6b9f314eb0f98a722a171eb4eee4987e50e3d79687f943a0d9825ef4"),
         (Backoff(first_s=2.0, jitter=0.5), "87ff2f2e210ceae4c50a31b66f69bb6ee7470aa4d739def925a7e5456d96053a"),
         (RunLimits(seconds=60.0, active=2), "86dc5df6912ad8689d026380d6c28d8be3e5868d7e4aff33400072ad9ac56fc3"),
@@ -60,14 +60,14 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
         (ComputeExecutor(compute="double"), "c00d30cbf61446c8bebd96c26787d83bcb17fb7e856e6d15ac495f2897b56ab8"),
         (COMMAND, "d85fbd4db467f01fc452d9cb87e6e838887d7a05aaf96c49c3d1e4ec64d87d78"),
         (GateExecutor(gate="merge"), "c29b3cc2f36cd4f6b8a1ee9914ae99ddad35da57b6a35df044ed736925bbb11d"),
-        (NODE, "77e2e0d18212837edadc2402c1949495dd0e168fa8aee59ad50733ee5c53ad8a"),
-        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "10c82096affbcb986dde9ec2e9ad3dfda4f2d8fed032ba12390932e5a2b4af19"),
+        (NODE, "5782f13153dfa82b6708a88511b1835dbf14b8e6c7915e842946a64be53a8469"),
+        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "c7448e595791a1d2deba889f6889f7e2d0d8f834b7993c2704ebe96db807fe2b"),
         (
             NodePlan(
                 run_id=RUN, node="a", executor=COMMAND, input=1, input_sha256=SHA, dependencies={"x": SHA, "b": SHA},
                 policy=POLICY, keys=("file:/films/out",),
             ),
-            "ade700d049d85288417d148861b4f3cf0e38e0dfc9a72eb9a585dc1c10aa03ef",
+            "70c7623c40a2961d5abcc144a245be6c5eff843f6361158819d1b96b49249321",
         ),
         (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
         (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "2f827137316967c6fe688c70edd0850bcd988c886dd1c8ed442ee1aa6d4fa2ac"),

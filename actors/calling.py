@@ -1,0 +1,55 @@
+"""Calling a node's own function: from canonical bytes to canonical bytes, through its models where it has them."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+import orjson
+from pydantic import BaseModel, JsonValue
+
+from hostres.errors import Code, HostlerError
+
+
+def given(data: bytes, input_type: type[BaseModel] | None) -> Any:
+    """Return the argument that a function gets.
+
+    Args:
+        data: The canonical bytes of its input.
+        input_type: The model of its input, None for any JSON value.
+
+    Raises:
+        pydantic.ValidationError: The input does not fit its model.
+
+    """
+    return orjson.loads(data) if input_type is None else input_type.model_validate_json(data)
+
+
+def dumped(result: Any, output_type: type[BaseModel] | None) -> JsonValue:
+    """Return what a function gave as a JSON value.
+
+    Args:
+        result: What it gave.
+        output_type: The model of its output, None for any JSON value.
+
+    Raises:
+        pydantic.ValidationError: It does not fit the model.
+        HostlerError: A number in it is not finite (invalid-data).
+
+    """
+    if output_type is None:
+        return cast("JsonValue", result)
+    if not isinstance(result, output_type):
+        result = output_type.model_validate(result)
+    _refuse_non_finite(result.model_dump(), "$")  # as JSON, pydantic writes NaN under `Any` as null
+    return cast("JsonValue", result.model_dump(mode="json"))
+
+
+def _refuse_non_finite(value: Any, path: str) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise HostlerError(Code.INVALID_DATA, f"{path}: {value} is no JSON number", "use null, or a text")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _refuse_non_finite(inner, f"{path}.{key}")
+    elif isinstance(value, list | tuple | set | frozenset):
+        for index, inner in enumerate(value):
+            _refuse_non_finite(inner, f"{path}[{index}]")

@@ -1,0 +1,123 @@
+"""The host as its worker process sees it: questions and answers on a channel, and the end of everything with it."""
+
+import contextlib
+import itertools
+import os
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Final, Literal
+
+from actors.control import Control, OperationAborted
+from actors.failures import OperationFailed
+from actors.frames import Channel, Frame, FrameError
+from actors.pace import Pace
+from actors.worker_messages import Advanced, Answer, Asked, Stop, frame_of, from_host
+from store.contracts import FailureCode
+
+HOST_GONE: Final = 70
+"""Exit code of a worker whose host has died; nobody is there to read it."""
+
+
+class RemoteHost:
+    """What the context of an attempt asks of its host, from another process.
+
+    Once the host is gone this process ends at once, as a thread of the host would have: what it started and what
+    holds the lease goes on, and the next owner of the run finds it.
+    """
+
+    def __init__(self, channel: Channel, control: Control) -> None:
+        self._channel = channel
+        self._control = control
+        self._pace = Pace()
+        self._ids = itertools.count()
+        self._lock = threading.Lock()
+        self._waiting: dict[int, tuple[threading.Event, list[Answer]]] = {}
+
+    def listen(self) -> None:
+        """Hear answers, the wish to stop, and the end of the host, on a thread of its own."""
+        threading.Thread(target=self._listen, name="hostler-host", daemon=True).start()
+
+    def allow_publication(self) -> None:
+        """Return once the host has durably let this attempt through."""
+        self._ask("publication")
+
+    def next_logs(self) -> tuple[Path, Path]:
+        """Return the files for both streams of the next process."""
+        out, err = self._ask("logs")
+        return out, err
+
+    def open_workspace(self) -> Path:
+        """Return the private folder of this node and plan, empty."""
+        (workspace,) = self._ask("workspace")
+        return workspace
+
+    def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
+        """Pass on how far the work is; advice, so what cannot be passed on is dropped."""
+        if self._pace.due(fraction):
+            words = text.encode("utf-8", "replace").decode()[:1000]
+            with contextlib.suppress(OSError):
+                self._channel.send(frame_of(Advanced(fraction=fraction, text=words, speed=speed, left_s=left_s)))
+
+    def _ask(self, what: Literal["publication", "workspace", "logs"]) -> tuple[Path, ...]:
+        event, answers = threading.Event(), list[Answer]()
+        with self._lock:
+            number = next(self._ids)
+            self._waiting[number] = event, answers
+        try:
+            self._channel.send(frame_of(Asked(id=number, what=what)))
+        except OSError as error:
+            raise OperationFailed(
+                FailureCode.CONFLICT, f"the host cannot be asked: {error}", "ask it from the process it started"
+            ) from error
+        event.wait()
+        (answer,) = answers
+        if answer.aborted:
+            self._control.note(self._control.reason or "cancel")
+            raise OperationAborted(self._control.reason)
+        if answer.refusal is not None:
+            raise OperationFailed(*answer.refusal)
+        return tuple(Path(path) for path in answer.paths)
+
+    def _listen(self) -> None:
+        try:
+            while (frames := self._channel.receive()) is not None:
+                for frame in frames:
+                    self._hear(frame)
+        except (FrameError, OSError):
+            pass
+        os._exit(HOST_GONE)
+
+    def _hear(self, frame: Frame) -> None:
+        match from_host(frame):
+            case Answer() as answer:
+                with self._lock:
+                    event, answers = self._waiting.pop(answer.id)
+                answers.append(answer)
+                event.set()
+            case Stop(reason=reason):
+                self._control.note(reason)
+            case other:
+                raise FrameError(f"a {type(other).__name__} after the start")
+
+
+def stop_by_signal(control: Control) -> None:
+    """Let SIGTERM raise `OperationAborted` where this process's main thread is, whatever it waits for."""
+
+    def abort(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of a handler
+        control.note("cancel")
+        raise OperationAborted("SIGTERM")
+
+    signal.signal(signal.SIGTERM, abort)
+
+
+def end_at_stop() -> None:
+    """Let SIGTERM end this process again: what it had to say is said."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def end_by_signal() -> None:
+    """End as SIGTERM ends a process, so that whoever sent it sees that."""
+    end_at_stop()
+    signal.raise_signal(signal.SIGTERM)

@@ -1,0 +1,37 @@
+"""What an exception of a node's own code means for the node."""
+
+from actors.failures import fault_of_code
+from store.contracts import FailureCode
+
+
+def throw(error):
+    raise error
+
+
+def raised(error):
+    try:
+        throw(error)
+    except BaseException as caught:
+        return caught
+
+
+def test_an_exception_of_compute_code_is_its_answer_and_not_an_interruption():
+    """Trusted code that ran to its end has answered: nothing about it is ambiguous."""
+    fault = fault_of_code(raised(KeyError("x")), trusted=True)
+    assert fault.code is FailureCode.INVALID_DATA
+    assert "KeyError" in fault.message
+    assert "test_failures.py" in fault.message
+    assert "new run" in fault.todo
+    assert "Traceback" in (fault.trace or "")
+
+
+def test_compute_code_that_leaves_by_system_exit_may_have_done_anything():
+    """It did not run to its end."""
+    assert fault_of_code(raised(SystemExit(1)), trusted=True).code is FailureCode.INTERNAL
+
+
+def test_an_operation_that_raises_is_at_fault_itself():
+    """The same exception in an operation says nothing of its input."""
+    fault = fault_of_code(raised(KeyError("x")), trusted=False)
+    assert fault.code is FailureCode.INTERNAL
+    assert "hostler logs" in fault.todo
