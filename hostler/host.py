@@ -280,7 +280,7 @@ class Host:
         try:
             code = self._code(run_id)
         except HostlerError:
-            code = {}, {}, self._entries(None, None)
+            return self._adopt(run_id, {}, {}, jobs=0).wait()
         return self._adopt(run_id, *code, jobs=0).wait()
 
     def cancel(self, run_id: str, *, node: str | None = None, reason: str = "") -> None:
@@ -340,7 +340,7 @@ class Host:
         run_id: str,
         operations: Mapping[tuple[str, int], Operation],
         computes: Mapping[str, Compute],
-        entries: RunEntries,
+        entries: RunEntries | None = None,
         *,
         jobs: int | None = None,
     ) -> Run:
@@ -351,7 +351,7 @@ class Host:
                 run_id=run_id,
                 operations=operations,
                 computes=computes,
-                entry=entries,
+                entry=entries or self._entries(None, None),
                 jobs=self.jobs if jobs is None else jobs,
                 release_at_rest=release_at_rest,
                 subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class
