@@ -5,6 +5,8 @@ Importing this package costs nothing; each name is loaded when it is first used.
 
 from __future__ import annotations
 
+__version__ = "0.1.0"
+
 TYPE_CHECKING = False  # what type checkers know by this name, without the import of typing
 
 if TYPE_CHECKING:

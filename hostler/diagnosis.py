@@ -7,11 +7,11 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from actors.context import OperationFailed
+from hostler import __version__
 from hostler.config import Config
 from hostler.operations.ffmpeg import find_ffmpeg, find_ffprobe
 from hostler.operations.whisper_model import DEFAULT_MODEL, find_model
@@ -70,7 +70,7 @@ def examine(environ: Mapping[str, str] | None = None) -> list[Finding]:
     """
     given = os.environ if environ is None else environ
     findings = [
-        Finding(name="hostler", said=f"{version('hostler')} in {Path(__file__).parent}"),
+        Finding(name="hostler", said=f"{__version__} in {Path(__file__).parent}"),
         Finding(
             name="python",
             said=f"{platform.python_version()} at {sys.executable}, SQLite {sqlite3.sqlite_version},"

@@ -7,7 +7,7 @@ told, and who holds keeps it. The configuration is changed with it, so that the 
 import contextlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -184,7 +184,7 @@ def _put_in_force(folder: Path, changes: Mapping[str, int | None], draft: Replac
     next_ticket = max(listing.highest + 1, state.next_ticket)
     for name in _concerned(tickets, listing, capacity):
         poke(tickets.path(name))  # it waits at the gate until all is done
-    state_file.write(replace(state, capacity=capacity, next_ticket=next_ticket))
+    state_file.write(state._replace(capacity=capacity, next_ticket=next_ticket))
 
 
 def _concerned(tickets: TicketFolder, listing: Listing, capacity: Mapping[str, int]) -> Iterable[str]:

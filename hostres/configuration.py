@@ -3,9 +3,8 @@
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hostres.claims import is_name, is_units
 from hostres.errors import Code, HostlerError, unavailable
@@ -15,8 +14,7 @@ MACHINE_KEYS: Final = ("capacity", "group", "patience")
 """What may stand under `[machine]`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineSettings:
+class MachineSettings(NamedTuple):
     """What `[machine]` says.
 
     Attributes:

@@ -11,8 +11,7 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hostres.claims import is_name, is_units
 from hostres.clock import boot_id
@@ -22,8 +21,7 @@ from hostres.tickets import read_small, write_new
 _FORMAT: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(NamedTuple):
     """One capacity as a person wants it.
 
     Attributes:

@@ -13,7 +13,6 @@ holds, and on the machine like any other once none does.
 """
 
 from bisect import insort
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from hostres.locks import NEW
@@ -72,7 +71,6 @@ def name_of(number: int, nonce: str, state: str, parents: tuple[int, ...] = ()) 
     return f"{letter}.{number}.{'-'.join(map(str, parents))}.{nonce}"
 
 
-@dataclass(slots=True)
 class Line:
     """Who holds and who waits in one place: on the machine, or inside one ticket.
 
@@ -82,8 +80,11 @@ class Line:
 
     """
 
-    waiting: list[Entry] = field(default_factory=list)
-    holding: list[Entry] = field(default_factory=list)
+    __slots__ = ("holding", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: list[Entry] = []
+        self.holding: list[Entry] = []
 
     @property
     def awake(self) -> list[Entry]:
@@ -99,7 +100,6 @@ class Line:
         (self.holding if entry.state == HOLDING else self.waiting).remove(entry)
 
 
-@dataclass(slots=True)
 class Listing(Line):
     """What `t/` holds, by names alone; its own line is the machine's.
 
@@ -112,12 +112,16 @@ class Listing(Line):
 
     """
 
-    inside: dict[int, Line] = field(default_factory=dict)
-    records: set[int] = field(default_factory=set)
-    unborn: list[str] = field(default_factory=list)
-    strange: list[str] = field(default_factory=list)
-    highest: int = 0
-    _holders: dict[int, Entry] | None = None
+    __slots__ = ("_holders", "highest", "inside", "records", "strange", "unborn")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside: dict[int, Line] = {}
+        self.records: set[int] = set()
+        self.unborn: list[str] = []
+        self.strange: list[str] = []
+        self.highest = 0
+        self._holders: dict[int, Entry] | None = None
 
     @classmethod
     def of(cls, names: list[str]) -> "Listing":

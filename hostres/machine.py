@@ -10,7 +10,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -293,7 +292,7 @@ class Machine:
     def _agree_on_patience(self, state: MachineState, listing: Listing) -> MachineState:
         if self._patience is None or self._patience == state.patience:
             return state
-        state = replace(state, patience=self._patience, next_ticket=max(listing.highest + 1, state.next_ticket))
+        state = state._replace(patience=self._patience, next_ticket=max(listing.highest + 1, state.next_ticket))
         self._state_file.write(state)
         for line in (listing, *listing.inside.values()):
             for chief in line.awake[:1]:
@@ -321,7 +320,7 @@ class Machine:
         ]
         if turns and self._state_file.age_s() >= self.COUNT_S:
             for turn in turns:
-                state = replace(state, turnaround_ns=state.after_turn(max(1, turn)))
+                state = state._replace(turnaround_ns=state.after_turn(max(1, turn)))
             with contextlib.suppress(OSError):  # a full disk must not stop a hand-over
                 self._state_file.write(state)
         return state

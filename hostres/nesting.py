@@ -10,8 +10,7 @@ import contextlib
 import os
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from hostres import descriptors
 from hostres.claims import describe
@@ -27,8 +26,7 @@ LEASE: Final = "HOSTLER_LEASE"
 MAX_DEPTH: Final = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parent:
+class Parent(NamedTuple):
     """A lease under which somebody asks, if it still lives.
 
     Attributes:
@@ -70,8 +68,7 @@ class Parent:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class Asker(NamedTuple):
     """Who asks.
 
     Attributes:

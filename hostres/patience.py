@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 from hostres.errors import Code, HostlerError
 
@@ -15,8 +14,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class _Numbers(NamedTuple):
+    factor: float
+    least_s: float
+    most_s: float
+
+
+class Patience(_Numbers):
     """A multiple of the average turn, within bounds.
 
     Short, it serves big claims sooner; long, it lets more small ones pass. A multiple, as what is long on one
@@ -32,19 +36,18 @@ class Patience:
 
     """
 
-    factor: float = 6.0
-    least_s: float = 2.0
-    most_s: float = 600.0
+    __slots__ = ()
 
-    def __post_init__(self) -> None:
+    def __new__(cls, *, factor: float = 6.0, least_s: float = 2.0, most_s: float = 600.0) -> Self:
         """Refuse what is no patience."""
-        numbers = (self.factor, self.least_s, self.most_s)
-        if not all(_is_number(number) for number in numbers) or not self.least_s <= self.most_s <= _MOST_S:
+        numbers = (factor, least_s, most_s)
+        if not all(_is_number(number) for number in numbers) or not least_s <= most_s <= _MOST_S:
             raise HostlerError(
                 Code.INVALID_PROFILE,
-                f"a patience of factor {self.factor!r} from {self.least_s!r} s to {self.most_s!r} s",
+                f"a patience of factor {factor!r} from {least_s!r} s to {most_s!r} s",
                 "use numbers of at least 0, the least no more than the most, and that no more than 24 h",
             )
+        return super().__new__(cls, *numbers)
 
     def after(self, turnaround_ns: int) -> int:
         """Return it in nanoseconds.
@@ -57,7 +60,7 @@ class Patience:
 
     def to_json(self) -> dict[str, float]:
         """Return it as it stands in `state.json`."""
-        return {"factor": self.factor, "least_s": self.least_s, "most_s": self.most_s}
+        return self._asdict()
 
 
 DEFAULT: Final = Patience()

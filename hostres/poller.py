@@ -6,8 +6,7 @@ import select
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from hostres import descriptors
 from hostres.errors import Code, HostlerError
@@ -26,15 +25,13 @@ Those others also see whether these do, and if not look in their place; see `hos
 _LOG: Final = logging.getLogger("hostres")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class Admitted(NamedTuple):
     """The ask was granted."""
 
     lease: Lease
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotAdmitted:
+class NotAdmitted(NamedTuple):
     """The ask was refused."""
 
     error: HostlerError

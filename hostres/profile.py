@@ -8,7 +8,6 @@ What a person has decided since a process set its capacities goes before those.
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 
 from hostres.claims import default_capacity
 from hostres.clock import boot_id, boot_ns
@@ -60,8 +59,8 @@ class Profile:
         if different:
             if self._sweeper.live(listing):
                 raise self._mismatch(different, state, listing)
-            state = replace(
-                state, capacity={**state.capacity, **different}, next_ticket=max(listing.highest + 1, state.next_ticket)
+            state = state._replace(
+                capacity={**state.capacity, **different}, next_ticket=max(listing.highest + 1, state.next_ticket)
             )
             self._state_file.write(state)
         return state

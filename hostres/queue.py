@@ -12,15 +12,13 @@ meanwhile, and nothing idles for its sake that it could not use anyway.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 KEY: Final = "="
 """First character of an exclusive key among the units, which no resource name has; its capacity is one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class Demand(NamedTuple):
     """What one ticket wants or holds.
 
     Attributes:
@@ -39,8 +37,7 @@ class Demand:
     dozing: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(NamedTuple):
     """Who may go.
 
     Attributes:
@@ -57,8 +54,7 @@ class Decision:
     reserved_for: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortage:
+class Shortage(NamedTuple):
     """One reason why a ticket waits.
 
     Attributes:
@@ -77,8 +73,7 @@ class Shortage:
     reserved_for: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Wait(NamedTuple):
     """Why a ticket waits.
 
     Attributes:

@@ -12,8 +12,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hostres.claims import is_name, is_units
 from hostres.errors import HostlerError
@@ -30,8 +29,7 @@ class DamagedStateError(Exception):
     """`state.json` cannot be understood."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineState:
+class MachineState(NamedTuple):
     """What the processes of the machine agree on.
 
     Attributes:

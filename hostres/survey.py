@@ -6,7 +6,7 @@ State comes from a ticket's name, life from its lock.
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from hostres import descriptors
@@ -39,7 +39,7 @@ class Seen:
     def demand(self) -> Demand:
         """What it claims, as the queue sees it."""
         demand = self.record.demand(self.entry.number)
-        return replace(demand, dozing=True) if self.entry.state == DOZING else demand
+        return demand._replace(dozing=True) if self.entry.state == DOZING else demand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

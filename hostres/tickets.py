@@ -12,8 +12,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from hostres.claims import is_name, is_priority, is_units
 from hostres.errors import Code, HostlerError
@@ -36,8 +35,7 @@ _ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     """What a ticket claims, and for whom.
 
     Attributes:
@@ -167,7 +165,7 @@ class TicketFolder:
         known = self._demands.get(entry.key)
         if known is None:
             known = self._demands[entry.key] = self.read(entry.number).demand(entry.number)
-        return replace(known, dozing=True) if entry.state == DOZING else known
+        return known._replace(dozing=True) if entry.state == DOZING else known
 
     def demand_of_dead(self, entry: Entry) -> Demand | None:
         """Return what a dead ticket claimed, None if that cannot be known any more."""

@@ -1,8 +1,11 @@
 """Arguments that several commands share."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from hostres.claims import is_priority
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse gives it no other name)
@@ -95,4 +98,11 @@ def positive(text: str) -> int:
     """Read a whole number above zero."""
     if not text.isascii() or not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+    return int(text)
+
+
+def priority(text: str) -> int:
+    """Read a whole number from -10 to 10."""
+    if not (re.fullmatch(r"-?[0-9]{1,2}", text) and is_priority(int(text))):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from -10 to 10")
     return int(text)

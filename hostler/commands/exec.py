@@ -4,17 +4,16 @@ The command inherits the ticket, so the capacity stays taken until it and all it
 whatever becomes of `hostler exec`.
 """
 
-import argparse
 import contextlib
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
-from hostler.commands.arguments import command_parser
 from hostler.commands.job import run_job
 from hostler.commands.notice import Notice
-from hostres.claims import is_priority, parse_claims
+from hostres.claims import parse_claims
 from hostres.configuration import machine_capacity
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
@@ -33,8 +32,41 @@ EXIT_NOT_FOUND: Final = 127
 SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+def read_plain(words: list[str]) -> SimpleNamespace | None:
+    """Read arguments that are as plain as most are, without the parser, which takes longer than all the rest.
+
+    Args:
+        words: The arguments after `exec`.
+
+    Returns:
+        What the parser would make of them; None leaves to it what is rare or wrong.
+
+    """
+    args = SimpleNamespace(claim=[], wait=None, name="", priority=0, tty=False, argv=[])
+    while True:
+        match words:
+            case ["--", _, *_]:
+                args.argv = words
+                return args
+            case ["--tty", *words]:
+                args.tty = True
+            case ["--claim", value, *words] if value[:1] != "-":
+                args.claim.append(value)
+            case [("--wait" | "--name") as option, value, *words] if value[:1] != "-":
+                setattr(args, option[2:], value)
+            case [command, *_] if command[:1] not in ("", "-"):
+                args.argv = words
+                return args
+            case _:
+                return None
+
+
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
+    import argparse  # noqa: PLC0415  see `read_plain`
+
+    from hostler.commands.arguments import command_parser, priority  # noqa: PLC0415
+
     parser = command_parser(
         subparsers,
         "exec",
@@ -52,7 +84,7 @@ def add(subparsers: "Subparsers") -> None:
     )
     parser.add_argument(
         "--priority",
-        type=_priority,
+        type=priority,
         default=0,
         metavar="N",
         help="from -10 to 10: the higher goes first, until the oldest has waited for long",
@@ -64,7 +96,7 @@ def add(subparsers: "Subparsers") -> None:
     parser.add_argument("argv", nargs=argparse.REMAINDER, metavar="CMD ARG...", help="the command and its arguments")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Any) -> int:
     """Wait for the claims, run the command, return its exit code."""
     argv: list[str] = args.argv[1:] if args.argv[:1] == ["--"] else args.argv
     if not argv:
@@ -88,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _run(args: argparse.Namespace, lease: Lease, program: str, argv: list[str]) -> int:
+def _run(args: Any, lease: Lease, program: str, argv: list[str]) -> int:
     try:
         if args.tty:
             from hostler.commands.pseudo_terminal import run_on_terminal  # noqa: PLC0415  few want it
@@ -123,9 +155,3 @@ def _seconds(text: str) -> float:
     if number is None:
         raise HostlerError(Code.INVALID_DATA, f"--wait {text} is not a time", "write it as 30s, 5m or 1h")
     return float(number[1]) * SECONDS[number[2]]
-
-
-def _priority(text: str) -> int:
-    if not (re.fullmatch(r"-?[0-9]{1,2}", text) and is_priority(int(text))):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from -10 to 10")
-    return int(text)

@@ -100,7 +100,8 @@ def _settings(place: Path, *, slots: int) -> dict[str, str]:
     parallel = place / "parallel"
     parallel.mkdir(exist_ok=True)
     (parallel / "will-cite").touch()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("HOSTLER_")}
+    left_out = ("HOSTLER_", "PYTHONDONTWRITEBYTECODE")  # without byte code it would be the compiler that is measured
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
     return {
         **kept,
         "HOME": str(place),

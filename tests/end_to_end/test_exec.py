@@ -298,21 +298,48 @@ def test_a_mismatch_is_73_and_adopted_once_idle() -> None:
     assert run("--claim", "x=3", "--wait", "20s", "--", "true").returncode == 0
 
 
-def test_it_starts_light() -> None:
-    code = """
+LIGHT = """
 import runpy, sys
+before = set(sys.modules)
 sys.argv = ["hostler", "exec", "--claim", "x=1", "--", "true"]
 try:
     runpy.run_module("hostler", run_name="__main__")
 except SystemExit as end:
     assert not end.code, end.code
-heavy = {"pydantic", "pykka", "rich", "orjson", "sqlite3", "psutil", "yaml", "platformdirs", "asyncio", "multiprocessing",
-         "subprocess", "actors", "store", "tempfile", "random", "hostres.survey", "hostres.holders",
-         "hostler.commands.pseudo_terminal"}
-print(sorted(heavy & set(sys.modules)))
+print(*sorted(set(sys.modules) - before))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def imported_by_exec() -> set[str]:
+    assert run("--claim", "x=1", "--", "true").returncode == 0  # the folder is made, the profile written
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+def test_it_starts_light() -> None:
+    """What is slow to import and not needed by most commands is imported by none of them."""
+    heavy = {
+        "argparse", "asyncio", "ast", "dataclasses", "gettext", "hashlib", "inspect", "multiprocessing", "random",
+        "shutil", "sqlite3", "subprocess", "tempfile", "orjson", "platformdirs", "psutil", "pydantic", "pykka", "rich",
+        "yaml", "actors", "store", "hostler.command_line", "hostler.commands.arguments",
+        "hostler.commands.pseudo_terminal", "hostres.holders", "hostres.survey",
+    }  # fmt: skip
+    assert heavy & imported_by_exec() == set()
+
+
+def test_what_it_imports_is_needed_by_most_commands() -> None:
+    """Every module of ours that `exec` imports is listed here: each costs every command that is started."""
+    ours = {name for name in imported_by_exec() if name.partition(".")[0] in {"hostler", "hostres"}}
+    assert ours == {
+        "hostler", "hostler.commands", "hostler.commands.exec", "hostler.commands.job", "hostler.commands.notice",
+        "hostler.standard_streams", "hostres",
+        *(f"hostres.{name}" for name in (
+            "affinity", "claims", "clock", "configuration", "coordinator", "decisions", "descriptors", "errors",
+            "folders", "lease", "listing", "locks", "machine", "nesting", "patience", "platforms", "poller", "profile",
+            "programs", "queue", "state", "summons", "sweeping", "ticket", "tickets", "watching",
+        )),
+    }  # fmt: skip
 
 
 # -- on a terminal -----------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,8 +118,8 @@ def queues(draw: st.DrawFn) -> tuple[list[Demand], list[Demand]]:
     ages = sorted(draw(st.lists(st.integers(0, 2 * PATIENCE), min_size=len(waiters), max_size=len(waiters))))
     priorities = st.just(0) | st.integers(-10, 10)
     return holders, [
-        replace(
-            waiter, asked_boot_ns=asked, priority=draw(priorities), dozing=draw(st.sampled_from([False] * 5 + [True]))
+        waiter._replace(
+            asked_boot_ns=asked, priority=draw(priorities), dozing=draw(st.sampled_from([False] * 5 + [True]))
         )
         for waiter, asked in zip(waiters, ages, strict=True)
     ]
@@ -210,7 +209,7 @@ def test_time_that_passes_lets_nobody_go_so_that_nobody_need_be_told(
 def test_nobody_starves_however_many_come_after_it(queue: tuple[list[Demand], list[Demand]]) -> None:
     """Once the oldest is patient, it waits for those that held then and for nobody who came later."""
     holders, waiters = queue
-    first = waiters = [replace(waiter, dozing=False) for waiter in waiters]
+    first = waiters = [waiter._replace(dozing=False) for waiter in waiters]
     held: dict[int, set[int]] = {}
     now = 2 * PATIENCE
     for number in range(1000, 1600):

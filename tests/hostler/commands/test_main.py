@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+import hostler
 from hostler import __main__ as program
 from hostler.commands import COMMANDS
 from hostres.errors import EXIT_CODES, Code, HostlerError
@@ -106,10 +107,12 @@ def test_the_list_of_commands_is_that_of_the_modules(capsys: pytest.CaptureFixtu
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"hostler {hostler.__version__}\n"
     with pytest.raises(SystemExit) as left:
-        program.main(["--version"])
+        program.main(["--debug", "--version"])
     assert left.value.code == 0
-    assert capsys.readouterr().out.startswith("hostler 0.")
+    assert capsys.readouterr().out == f"hostler {hostler.__version__}\n"
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
@@ -124,6 +127,19 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         os.close(write)
     assert done.returncode == 141
     assert done.stderr == b""
+
+
+def test_the_version_needs_next_to_nothing() -> None:
+    """`hostler --version` takes little longer than a bare Python: it imports three modules of ours and no other."""
+    script = (
+        "import sys\nbefore = set(sys.modules)\n"
+        "from hostler.__main__ import main\nmain(['--version'])\n"
+        "print(*sorted(set(sys.modules) - before - {'__future__'}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.splitlines()[-1].split() == [
+        "gc", "hostler", "hostler.__main__", "hostler.standard_streams"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["exec", "--help"], ["top", "--help"]])

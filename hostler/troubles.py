@@ -1,0 +1,67 @@
+"""What went wrong, told in one line of standard error and an exit code."""
+
+import errno
+import os
+import sys
+from typing import Final
+
+from hostres.errors import EXIT_CODES, Code, HostlerError
+
+UNWRITABLE: Final = (errno.ENOSPC, errno.EIO, errno.EBADF)
+"""What a standard output that takes nothing answers."""
+
+EXIT_BROKEN_PIPE: Final = 141
+"""What a shell reports of a program ended by SIGPIPE."""
+
+
+def tell(error: Exception, *, debug: bool) -> int:
+    """Tell of an error; called while it is handled.
+
+    Args:
+        error: What a command raised.
+        debug: Show where.
+
+    Returns:
+        The exit code.
+
+    """
+    match error:
+        case HostlerError():
+            return _report(error, debug=debug)
+        case BrokenPipeError():
+            _forget_stdout()
+            return EXIT_BROKEN_PIPE
+        case OSError():
+            code = _report(_of_the_system(error), debug=debug)
+            if error.errno in UNWRITABLE:
+                _forget_stdout()
+            return code
+    if debug:
+        raise error
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    todo = "a bug in Hostler or in an operation; `hostler --debug …` shows where"
+    return _report(HostlerError(Code.INTERNAL, what, todo), debug=False)
+
+
+def _of_the_system(error: OSError) -> HostlerError:
+    """Return an error of the operating system that nobody foresaw, with the path that it is about."""
+    said = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return HostlerError(Code.UNAVAILABLE, "the current folder is gone", "change to one that exists")
+    about = "" if error.filename is None else f": {str(error.filename)[:200]}"
+    return HostlerError(Code.UNAVAILABLE, f"{said}{about}", "mend that, then try again")
+
+
+def _report(error: HostlerError, *, debug: bool) -> int:
+    if debug:
+        import traceback  # noqa: PLC0415 (seldom needed)
+
+        traceback.print_exc()
+    line = "".join(char if char.isprintable() else " " for char in str(error))
+    sys.stderr.write(f"hostler: {line}\n")
+    return EXIT_CODES[error.code]
+
+
+def _forget_stdout() -> None:
+    # The interpreter flushes standard output once more as it ends; there is nobody to read it.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
