@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from actors.control import Control, OperationAborted
 from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
+from hostres.niceness import Niceness
 from store.contracts import FailureCode
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Assignment:
 
     Attributes:
         folder: Where the run was created; relative paths resolve against it.
+        niceness: How far its processes stand behind others.
 
     """
 
@@ -79,6 +81,7 @@ class Assignment:
     node: str
     attempt: int
     folder: Path
+    niceness: Niceness | None = None
 
     @property
     def idempotency_key(self) -> str:
@@ -135,6 +138,11 @@ class Context:
     def folder(self) -> Path:
         """The folder where the run was created."""
         return self._assignment.folder
+
+    @property
+    def niceness(self) -> Niceness | None:
+        """How far processes of this node stand behind others."""
+        return self._assignment.niceness
 
     @property
     def cancelled(self) -> bool:
@@ -199,6 +207,7 @@ class Context:
             cwd=cwd or self.workspace,
             lease_fds=[self.lease.fd] if self.lease else [],
             cpus=self.lease.cpus if self.lease else (),
+            niceness=self.niceness,
             stdin=stdin,
             stdout_log=logs[0],
             stderr_log=logs[1],

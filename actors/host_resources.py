@@ -79,6 +79,7 @@ def _told(want: WantLease, result: machine.Admitted | machine.NotAdmitted) -> Ad
             number=number,
             ticket=result.lease.ticket,
             admitted_boot_ns=result.lease.admitted_boot_ns,
+            claims=result.lease.claims,
         )
     error = result.error
     return NotAdmitted(node=node, number=number, code=error.code, message=error.what, todo=error.todo)

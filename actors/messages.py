@@ -61,6 +61,7 @@ class Admitted:
     Attributes:
         number: Of the ask.
         admitted_boot_ns: Read after the ticket was holding.
+        claims: What it holds, resource → units, with all that the claims take here; None if that is what it asked for.
 
     """
 
@@ -68,6 +69,7 @@ class Admitted:
     number: int
     ticket: int
     admitted_boot_ns: int
+    claims: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,7 @@ from actors.threads import WorkThreads
 from actors.work import Job, write_log
 from hostres.lease import Lease
 from hostres.leftovers import Leftover, end_leftovers, find_leftovers
+from hostres.niceness import Niceness
 from store.clock import Clock
 from store.contracts import CommandExecutor, ComputeExecutor, FailureCode, OperationExecutor
 from store.home import Home
@@ -106,6 +107,7 @@ class Services:
     threads: WorkThreads
     home: Home
     clock: Clock
+    niceness: Niceness | None = None
 
 
 class Scheduler(Shell):
@@ -319,7 +321,11 @@ class Scheduler(Shell):
                 files=self._files(action) if previous is None else (),
                 write_error=lambda text: write_log(logs("error"), text),
                 assignment=Assignment(
-                    run_id=self._run_id, node=action.node, attempt=action.attempt, folder=self._folder
+                    run_id=self._run_id,
+                    node=action.node,
+                    attempt=action.attempt,
+                    folder=self._folder,
+                    niceness=self._services.niceness,
                 ),
                 host=port,
                 lease=lease,

@@ -179,6 +179,7 @@ class Supervisor(Shell):
             threads=self._parts.threads,
             home=self._parts.home,
             clock=self._parts.clock,
+            niceness=self._parts.coordinator.niceness,
         )
 
     def _create(self, message: CreateRun) -> None:

@@ -141,6 +141,7 @@ def _started(entry: Entry, plan: NodePlan, *, context: Context, host: Host, erro
                 stdout_log=out,
                 stderr_log=err,
                 on_stderr=errors.feed,
+                niceness=context.niceness,
             )
         limit = max(plan.policy.max_output_bytes, MAX_TRACEBACK_BYTES)
         try:

@@ -15,9 +15,10 @@ import platformdirs
 
 from hostler.limits import MAX_NODES
 from hostler.refusals import invalid, require_utf8
-from hostres.configuration import MACHINE_KEYS, configuration_path, machine_capacity, read_configuration
+from hostres.configuration import configuration_path, read_configuration
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
+from hostres.settings import MACHINE_KEYS, MachineSettings, machine_settings
 
 HOME: Final = "HOSTLER_HOME"
 KNOWN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"limits": ("nodes",), "machine": MACHINE_KEYS})
@@ -32,19 +33,24 @@ class Config:
     Attributes:
         home: The durable state; absolute.
         machine_folder: Machine-wide admission.
-        capacity: Units by resource, only those that the file names.
         config_path: The configuration file.
         exists: Whether there is one.
+        machine: What it says of the machine.
         max_nodes: How many nodes an authored workflow may have.
 
     """
 
     home: Path
     machine_folder: Path
-    capacity: Mapping[str, int] = field(default_factory=dict)
     config_path: Path
     exists: bool
+    machine: MachineSettings = field(default_factory=MachineSettings)
     max_nodes: int = MAX_NODES
+
+    @property
+    def capacity(self) -> Mapping[str, int]:
+        """Units by resource, only those that the file names."""
+        return self.machine.capacity
 
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None) -> "Config":
@@ -67,7 +73,7 @@ class Config:
         return cls(
             home=require_utf8(place, "the state folder"),
             machine_folder=machine_folder(environ),
-            capacity=MappingProxyType(dict(machine_capacity(environ))),
+            machine=machine_settings(environ),
             config_path=path,
             exists=path.exists(),
             max_nodes=_nodes(settings, path),

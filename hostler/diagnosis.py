@@ -15,12 +15,15 @@ from hostler import __version__
 from hostler.config import Config
 from hostler.operations.ffmpeg import find_ffmpeg, find_ffprobe
 from hostler.operations.whisper_model import DEFAULT_MODEL, find_model
+from hostler.views.machine_rules import rules_text
 from hostler.views.naming import claims_text
 from hostler.views.terminal import shown_path
 from hostres.errors import EXIT_CODES, Code, HostlerError
 from hostres.folders import file_system_type
 from hostres.inspection import inspect
 from hostres.leftovers import find_leftovers
+from hostres.memory import available_mb
+from hostres.settings import MachineSettings
 from hostres.top import snapshot
 from store.home import Home
 from store.lifecycle import RUN_FINAL
@@ -150,11 +153,23 @@ def _machine(config: Config, environ: Mapping[str, str]) -> Iterator[Finding]:
         )
         yield _wrong("capacity", error)
     capacity = {**top.capacity, **config.capacity} if not top.tickets else top.capacity
+    yield from _rules(config.machine, capacity, real_memory=top.real_memory)
     explicit = f"; set in the configuration: {', '.join(sorted(config.capacity))}" if config.capacity else ""
     yield Finding(name="capacity", said=f"{claims_text(capacity)}{explicit}")
     used = {name: units for name, units in top.used.items() if units}
     waiting = sum(row.state == "waiting" for row in top.tickets)
     yield Finding(name="in use", said=f"{claims_text(used)}, {waiting} waiting")
+
+
+def _rules(settings: MachineSettings, capacity: Mapping[str, int], *, real_memory: bool) -> Iterator[Finding]:
+    if settings.claims is not None:
+        try:
+            settings.claims.check(capacity)
+        except HostlerError as error:
+            yield _wrong("claims", error)
+    by_memory = real_memory if settings.real_memory is None else settings.real_memory
+    for line in rules_text(settings, available_mb() if by_memory else None):
+        yield Finding(name="rule", said=line)
 
 
 def _runs(config: Config) -> Iterator[Finding]:

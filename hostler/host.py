@@ -32,7 +32,6 @@ from hostler.worker_code import RunEntries
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
-from hostres.patience import machine_patience
 from store.clock import SystemClock
 from store.contracts import Request, RequestKind, RunRecord
 from store.home import Home
@@ -182,9 +181,7 @@ class Host:
         self._pid = os.getpid()
         self.gave_up: HostlerError | None = None
         self._home = Home.open(self.config.home, create=True)
-        self._coordinator = Coordinator(
-            self.config.machine_folder, explicit=self.config.capacity, patience=machine_patience(os.environ)
-        )
+        self._coordinator = Coordinator(self.config.machine_folder, settings=self.config.machine)
         with contextlib.ExitStack() as opened:
             opened.callback(self._coordinator.close)
             self.jobs = jobs if jobs is not None else max(1, self._coordinator.capacity.get("cpu", 1))

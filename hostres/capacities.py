@@ -13,14 +13,16 @@ from typing import Final
 
 from hostres.claims import default_capacity, is_name, is_units
 from hostres.clock import boot_ns
-from hostres.configuration import configuration_path, machine_capacity, read_configuration
+from hostres.configuration import configuration_path, read_configuration
 from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder, refuse_network_file_system
 from hostres.locks import Gate, poke
+from hostres.memory import available_mb
 from hostres.profile import Profile
 from hostres.queue import KEY
 from hostres.replacement import Replacement, replacement
+from hostres.settings import MachineSettings, machine_settings
 from hostres.state import StateFile
 from hostres.sweeping import Sweeper
 from hostres.tickets import Listing, TicketFolder
@@ -60,12 +62,16 @@ class Capacities:
         resources: In order of their names.
         profile: Short name of the profile in force, equal for equal capacities.
         turnaround_s: Seconds from asking to release, on a moving average; None before the first.
+        settings: What the configuration says.
+        available_mb: Memory that is really available, None if that is not what memory-mb is admitted by.
 
     """
 
     resources: tuple[Resource, ...]
     profile: str
     turnaround_s: float | None
+    settings: MachineSettings
+    available_mb: int | None
 
 
 def capacities(folder: Path, environ: Mapping[str, str]) -> Capacities:
@@ -76,15 +82,19 @@ def capacities(folder: Path, environ: Mapping[str, str]) -> Capacities:
         environ: The environment, which says where the configuration is.
 
     Raises:
-        HostlerError: `unsafe-state`, or as `machine_capacity`.
+        HostlerError: `unsafe-state`, `invalid-profile`, or as `machine_settings`.
 
     """
     from hostres.state import profile_id  # noqa: PLC0415  hashing, for people alone
 
-    configured = machine_capacity(environ)
+    settings = machine_settings(environ)
+    configured = settings.capacity
     top = snapshot(folder)
     idle = all(row.state == REVOKED for row in top.tickets)
     in_force = {**top.capacity, **configured} if idle else top.capacity
+    if settings.claims is not None:
+        settings.claims.check(in_force)
+    real_memory = top.real_memory if settings.real_memory is None else settings.real_memory
     decisions = DecisionFile(str(folder)).read()
     defaults = default_capacity()
 
@@ -108,6 +118,8 @@ def capacities(folder: Path, environ: Mapping[str, str]) -> Capacities:
         ),
         profile=profile_id(in_force),
         turnaround_s=top.turnaround_s,
+        settings=settings,
+        available_mb=available_mb() if real_memory else None,
     )
 
 
@@ -133,7 +145,7 @@ def set_capacities(folder: Path, environ: Mapping[str, str], changes: Mapping[st
     refuse_network_file_system(folder)
     private_folder(folder / "t")
     path = configuration_path(environ)
-    machine_capacity(environ)  # a configuration that nobody could use is not changed
+    machine_settings(environ)  # a configuration that nobody could use is not changed
     try:
         for _ in range(TRIES):
             seen = _stamp(path)

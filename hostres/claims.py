@@ -7,6 +7,9 @@ from typing import Final
 
 from hostres.errors import Code, HostlerError
 
+MEMORY: Final = "memory-mb"
+"""The resource whose units are mebibytes of memory."""
+
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
 MAX_NAME: Final = 255
 MAX_UNITS: Final = 2**53 - 1
@@ -28,7 +31,7 @@ def default_capacity() -> dict[str, int]:
         "paid-call": 1,
         "browser": 1,
         "capture-device": 1,
-        "memory-mb": max(1, pages * 8 // 10 // (1 << 20)),
+        MEMORY: max(1, pages * 8 // 10 // (1 << 20)),
     }
 
 

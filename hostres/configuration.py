@@ -1,30 +1,13 @@
-"""What the configuration file says of the machine, read with the standard library alone."""
+"""The configuration file: where it is, and its content, read with the standard library alone."""
 
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any
 
-from hostres.claims import is_name, is_units
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import user_home
-
-MACHINE_KEYS: Final = ("capacity", "group", "patience")
-"""What may stand under `[machine]`."""
-
-
-class MachineSettings(NamedTuple):
-    """What `[machine]` says.
-
-    Attributes:
-        capacity: Resource → units.
-        group: The group that shares the machine folder, None if nobody does.
-
-    """
-
-    capacity: Mapping[str, int]
-    group: str | None = None
 
 
 def configuration_path(environ: Mapping[str, str]) -> Path:
@@ -64,45 +47,6 @@ def read_configuration(path: Path) -> dict[str, Any]:
         raise unavailable(f"{path} cannot be read", error) from error
 
 
-def machine_settings(environ: Mapping[str, str]) -> MachineSettings:
-    """Return what stands under `[machine]`.
-
-    Args:
-        environ: The environment.
-
-    Raises:
-        HostlerError: `invalid-profile`: not a table of whole numbers, or no name of a group; `invalid-data`: a key that
-            nobody knows, which was meant to change something; see also `read_configuration`.
-
-    """
-    path = configuration_path(environ)
-    machine = read_configuration(path).get("machine", {})
-    capacity = machine.get("capacity", {}) if isinstance(machine, dict) else None
-    if not isinstance(capacity, dict):
-        raise HostlerError(Code.INVALID_PROFILE, f"[machine.capacity] in {path} is not a table", "write NAME = UNITS")
-    for key in machine:
-        if key not in MACHINE_KEYS:
-            raise _unknown(key, path)
-    for name, units in capacity.items():
-        if not (is_name(name) and is_units(units, least=0)):
-            raise HostlerError(
-                Code.INVALID_PROFILE,
-                f"{name} = {units!r} in [machine.capacity] of {path} is not a capacity",
-                "write a lower-case name and a whole number of units",
-            )
-    group = machine.get("group")
-    if not (group is None or (isinstance(group, str) and group)):
-        raise HostlerError(
-            Code.INVALID_PROFILE, f"group = {group!r} in [machine] of {path} is not a group", 'write group = "NAME"'
-        )
-    return MachineSettings(capacity=capacity, group=group)
-
-
-def machine_capacity(environ: Mapping[str, str]) -> Mapping[str, int]:
-    """Return the capacities under `[machine.capacity]`, resource → units; see `machine_settings`."""
-    return machine_settings(environ).capacity
-
-
 def _check_trusted(path: Path, status: os.stat_result) -> None:
     """Refuse a configuration that somebody else could have written."""
     mode = status.st_mode
@@ -128,14 +72,3 @@ def _is_own_group(status: os.stat_result) -> bool:
     except KeyError:
         return False
     return user.pw_gid == group.gr_gid and user.pw_name == group.gr_name and set(group.gr_mem) <= {user.pw_name}
-
-
-def _unknown(key: str, path: Path) -> HostlerError:
-    from difflib import get_close_matches  # noqa: PLC0415  seldom needed
-
-    nearest = get_close_matches(key, MACHINE_KEYS, n=1, cutoff=0)[0]
-    return HostlerError(
-        Code.INVALID_DATA,
-        f"configuration {path}: there is no key machine.{key}",
-        f"take it out; the nearest known one is machine.{nearest}",
-    )

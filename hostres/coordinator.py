@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from hostres.claims import check_keys, describe, is_name, is_priority, is_units
 from hostres.clock import boot_ns
@@ -24,8 +24,12 @@ from hostres.nesting import Asker, Parent
 from hostres.patience import Patience
 from hostres.platforms import require_supported
 from hostres.poller import SAFETY_NET_S, Admitted, Ask, NotAdmitted, Poller
+from hostres.settings import MachineSettings
 from hostres.ticket import Ticket
 from hostres.tickets import Record
+
+if TYPE_CHECKING:
+    from hostres.niceness import Niceness
 
 __all__ = ["Admitted", "Ask", "Coordinator", "Lease", "NotAdmitted", "Patience", "current_lease"]
 
@@ -49,6 +53,7 @@ class Coordinator:
         explicit: Mapping[str, int] | None = None,
         environ: Mapping[str, str] | None = None,
         patience: Patience | None = None,
+        settings: MachineSettings | None = None,
     ) -> None:
         """Open the folder, making it if need be.
 
@@ -58,21 +63,25 @@ class Coordinator:
             environ: The environment, in which `HOSTLER_LEASE` may name a lease; this process's by default.
             patience: Sets for the whole machine how long the oldest waiter lets others pass; None adopts what is
                 in force.
+            settings: What the configuration says, see `machine_settings`; what is given beside it goes before it.
 
         Raises:
             HostlerError: `unsupported-platform`, `unsafe-state`, `invalid-profile`, `unavailable`.
 
         """
         require_supported()
-        explicit = explicit or {}
-        for name, units in explicit.items():
+        given = settings or MachineSettings()
+        given = given._replace(
+            capacity={**given.capacity, **(explicit or {})}, patience=given.patience if patience is None else patience
+        )
+        for name, units in given.capacity.items():
             if not (is_name(name) and is_units(units, least=0)):
                 raise HostlerError(
                     Code.INVALID_PROFILE,
                     f"{name} = {units!r} is not a capacity",
                     "write a lower-case name and a whole number of units",
                 )
-        self.machine: Final = Machine(folder, explicit, patience)
+        self.machine: Final = Machine(folder, given)
         self._environ = os.environ if environ is None else environ
         self._poller = Poller(self.machine)
 
@@ -80,6 +89,11 @@ class Coordinator:
     def capacity(self) -> Mapping[str, int]:
         """The capacities that the next ask will meet, resource → units."""
         return self.machine.capacity()
+
+    @property
+    def niceness(self) -> "Niceness | None":
+        """How the programs that its leases run stand behind others; so should those that claim nothing."""
+        return self.machine.settings.niceness
 
     @property
     def safety_net_looks(self) -> int:

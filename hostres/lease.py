@@ -16,6 +16,7 @@ from hostres.ticket import Ticket
 
 if TYPE_CHECKING:
     from hostres.machine import Machine
+    from hostres.niceness import Niceness
     from hostres.process import Exit, Supervised
 
 GRACE_S: Final = 5.0
@@ -61,6 +62,11 @@ class Lease:
     def fd(self) -> int:
         """The descriptor that holds the capacity; -1 once released. Pass it on with `pass_fds` only."""
         return self._ticket.lock.fd
+
+    @property
+    def niceness(self) -> "Niceness | None":
+        """How far what runs under it stands behind others."""
+        return self._machine.settings.niceness
 
     @property
     def as_parent(self) -> Parent:
@@ -127,6 +133,7 @@ class Lease:
             cwd=cwd,
             lease_fds=(self.fd,),
             cpus=self.cpus,
+            niceness=self.niceness,
             stdin=stdin,
             stdout_log=stdout_log,
             stderr_log=stderr_log,

@@ -9,21 +9,21 @@ it only makes the oldest waiter patient; so nothing need wake anybody for it.
 import contextlib
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from hostres import affinity
-from hostres.claims import check_claims
+from hostres.claims import MEMORY, check_claims
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder, refuse_network_file_system
 from hostres.listing import DOZING, HOLDING, WAITING, Entry, Line, Listing, name_of
 from hostres.locks import FifoLock, Gate, is_unread, poke
 from hostres.nesting import Asker, check_part, check_wait, took_part
-from hostres.patience import Patience
 from hostres.profile import Profile
 from hostres.queue import Demand, decide
+from hostres.settings import MachineSettings
 from hostres.state import MachineState, StateFile
 from hostres.summons import to_rouse
 from hostres.sweeping import Sweeper
@@ -37,6 +37,7 @@ class Machine:
 
     Attributes:
         folder: The machine folder.
+        settings: What this process goes by.
         looks: How often a waiter of this process looked.
         safety_net_looks: How often one looked although nothing had woken it.
         safety_net_progress: How often that was what made progress; expected to stay 0.
@@ -46,7 +47,7 @@ class Machine:
     COUNT_S: Final = 0.25
     """Turns count once in so many seconds: their average is advice, and writing it delays a hand-over."""
 
-    def __init__(self, folder: Path, explicit: Mapping[str, int], patience: Patience | None = None) -> None:
+    def __init__(self, folder: Path, settings: MachineSettings) -> None:
         self.folder = private_folder(folder)
         refuse_network_file_system(self.folder)
         self.tickets = TicketFolder(str(private_folder(self.folder / "t")))
@@ -55,8 +56,8 @@ class Machine:
         self._state_file = StateFile(str(self.folder))
         self._sweeper = Sweeper(self.tickets)
         self._watcher = Watcher(self.tickets, self._sweeper)
-        self._patience = patience
-        self._profile = Profile(self._state_file, self.tickets, self._sweeper, explicit)
+        self.settings = settings
+        self._profile = Profile(self._state_file, self.tickets, self._sweeper, settings.capacity)
 
     def capacity(self) -> Mapping[str, int]:
         """Return the capacities that the next ask will meet, read without the gate."""
@@ -79,7 +80,7 @@ class Machine:
         with self._deciding("no ticket could be made", until):
             listing = self.tickets.scan()
             self._sweeper.tidy(listing)
-            state = self._agree_on_patience(self._profile.in_force(listing), listing)
+            state = self._agree_on_rules(self._profile.in_force(listing), listing)
             check_claims(record.claims, state.capacity)
             if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
                 raise HostlerError(
@@ -127,7 +128,8 @@ class Machine:
             admitted = self._look(ticket, listing, state, hung=hung, unprompted=unprompted)
             if unprompted:
                 self.safety_net_looks += 1
-                if admitted or listing.tickets < before:
+                by_event = not (state.real_memory and MEMORY in ticket.record.claims)  # memory has none
+                if listing.tickets < before or (admitted and by_event):
                     self.safety_net_progress += 1
             return admitted
 
@@ -148,9 +150,14 @@ class Machine:
 
     def _enter(self, number: int, record: Record, asker: Asker, listing: Listing, state: MachineState) -> Ticket:
         host = asker.host(listing, self.tickets)
+        held = self.tickets.demand(host) if host is not None else None
+        if self.settings.claims is not None:
+            self.settings.claims.check(state.capacity)
+            claims = self.settings.claims.physical(record.claims, held.units if held else state.capacity)
+            record = record._replace(claims=claims)
         demand = record.demand(number)
-        if host is not None:
-            check_part(demand, host, self.tickets.demand(host))
+        if host is not None and held is not None:
+            check_part(demand, host, held)
         line = listing.line(host)
         go = number in self._who_may_go(listing, host, state, demand)
         if host is not None and not go:
@@ -287,17 +294,38 @@ class Machine:
                 break  # else what stood inside a dead one stands here now
         if newcomer is not None:
             waiters.append(newcomer)
+        if host is None:
+            capacity = self._attainable(state, line, waiters)
         return decide(holders, waiters, capacity, patience_ns=state.patience_ns, now_boot_ns=boot_ns()).go
 
-    def _agree_on_patience(self, state: MachineState, listing: Listing) -> MachineState:
-        if self._patience is None or self._patience == state.patience:
+    def _agree_on_rules(self, state: MachineState, listing: Listing) -> MachineState:
+        """Put in force what this process sets of the rules by which all go."""
+        ours = self.settings
+        patience = state.patience if ours.patience is None else ours.patience
+        real_memory = state.real_memory if ours.real_memory is None else ours.real_memory
+        if (patience, real_memory) == (state.patience, state.real_memory):
             return state
-        state = state._replace(patience=self._patience, next_ticket=max(listing.highest + 1, state.next_ticket))
+        next_ticket = max(listing.highest + 1, state.next_ticket)
+        state = state._replace(patience=patience, real_memory=real_memory, next_ticket=next_ticket)
         self._state_file.write(state)
         for line in (listing, *listing.inside.values()):
             for chief in line.awake[:1]:
                 self._poke(chief)  # what was kept may be free: it tells those that may go
         return state
+
+    def _attainable(self, state: MachineState, line: Line, waiters: Iterable[Demand]) -> Mapping[str, int]:
+        """Return the capacity of the machine, with no more memory than there really is if anybody waits for some."""
+        if not state.real_memory or not any(MEMORY in waiter.units for waiter in waiters):
+            return state.capacity
+        from hostres.memory import attainable, available_mb  # noqa: PLC0415  few ask for it
+
+        held = []
+        for entry in line.holding:
+            units = self.tickets.demand(entry).units.get(MEMORY)
+            if units is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    held.append((units, os.lstat(self.tickets.path(entry.name)).st_ctime))
+        return attainable(state.capacity, held, available_mb())
 
     def _demand(self, entry: Entry, listing: Listing) -> Demand | None:
         try:

@@ -1,8 +1,7 @@
 """How long the oldest waiter lets younger ones pass, before what it needs is kept for it."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from hostres.errors import Code, HostlerError
 
@@ -65,35 +64,3 @@ class Patience(_Numbers):
 
 DEFAULT: Final = Patience()
 """In force as long as no program has set another."""
-
-
-def machine_patience(environ: Mapping[str, str]) -> Patience | None:
-    """Return the patience under `[machine]` of the configuration: a factor, or a table of factor, least_s and most_s.
-
-    Args:
-        environ: The environment.
-
-    Returns:
-        None if the configuration sets none.
-
-    Raises:
-        HostlerError: `invalid-profile`: it is neither; see also `read_configuration`.
-
-    """
-    from hostres.configuration import configuration_path, read_configuration  # noqa: PLC0415  seldom needed
-
-    path = configuration_path(environ)
-    machine = read_configuration(path).get("machine", {})
-    value: Any = machine.get("patience") if isinstance(machine, dict) else None
-    match value:
-        case None:
-            return None
-        case int() | float():
-            return Patience(factor=value)
-        case dict() if value.keys() <= {"factor", "least_s", "most_s"}:
-            return Patience(**value)
-    raise HostlerError(
-        Code.INVALID_PROFILE,
-        f"patience in [machine] of {path} is neither a factor nor a table",
-        "write patience = 6, or patience = { factor = 6, least_s = 2, most_s = 600 }",
-    )

@@ -22,6 +22,7 @@ class Place:
         free: Units of it that are left for it.
         capacity: Units of it that there are.
         before: How many wait before it.
+        lacks_memory: It is really available memory that it is short of, not what claims leave.
 
     """
 
@@ -29,9 +30,11 @@ class Place:
     free: int
     capacity: int
     before: int
+    lacks_memory: bool = False
 
     def __str__(self) -> str:
-        short = f" for {self.resource} ({self.free} of {self.capacity} free)" if self.resource else ""
+        left = f"{self.free} really available" if self.lacks_memory else f"{self.free} of {self.capacity} free"
+        short = f" for {self.resource} ({left})" if self.resource else ""
         return f"waiting{short}: {self.before} before you"
 
 
@@ -58,6 +61,7 @@ def place_of_this_process(folder: Path) -> Place | None:
                 free=short.free if short else 0,
                 capacity=capacity.get(short.resource, 1) if short else 0,
                 before=sum(entry.number < number for entry in line.awake),
+                lacks_memory=short is not None and found.lacks_memory(short),
             )
     return None
 

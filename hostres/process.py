@@ -19,6 +19,7 @@ from hostres.affinity import pinned
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.holders import Identity
 from hostres.logs import KEEP_BYTES, BoundedLog
+from hostres.niceness import Niceness, born_nice, lower_session
 from hostres.procfs import command_of, read_process
 from hostres.programs import find_program
 from hostres.reaping import reaper
@@ -116,6 +117,7 @@ class Supervised:
         cwd: Path | None = None,
         lease_fds: Sequence[int] = (),
         cpus: Sequence[int] = (),
+        niceness: Niceness | None = None,
         stdin: bytes | Path | None = None,
         stdout_log: Path | None = None,
         stderr_log: Path | None = None,
@@ -131,6 +133,7 @@ class Supervised:
             cwd: Its working folder; this process's by default.
             lease_fds: Descriptors of leases that it inherits, and all it starts with them.
             cpus: Numbers of the only CPUs it may use, and all it starts with it; any by default.
+            niceness: How far it stands behind others, and all it starts with it; None leaves it beside this process.
             stdin: What it reads: bytes, or the file of a path; nothing by default.
             stdout_log: File that keeps its output, bounded.
             stderr_log: File that keeps its error output, bounded.
@@ -168,8 +171,12 @@ class Supervised:
         logs: list[BoundedLog | None] = []
         try:
             logs.extend(BoundedLog(path, keep_bytes) if path else None for path in (stdout_log, stderr_log))
-            with pinned(cpus):
-                child = spawn(words, program, environment, cwd, leases, feed=isinstance(stdin, bytes), source=source)
+
+            def start() -> Child:
+                with pinned(cpus):
+                    return spawn(words, program, environment, cwd, leases, feed=isinstance(stdin, bytes), source=source)
+
+            child = born_nice(niceness, start)
         except OSError as error:
             for log in logs:
                 if log is not None:
@@ -180,6 +187,7 @@ class Supervised:
                 if log is not None:
                     log.close()
             raise
+        lower_session(child.pid, niceness)
         streams = [OutputStream(child.stdout, logs[0], on_stdout), OutputStream(child.stderr, logs[1], on_stderr)]
         leader = read_process(child.pid)
         assert leader is not None  # not yet reaped

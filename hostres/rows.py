@@ -23,6 +23,7 @@ class Blocked:
         free: Units that are left for it.
         tickets: Who has the rest: holders, and older waiters that go first.
         reserved_for: The ticket for which what is free is kept; None if that is not the reason.
+        lacks_memory: It is not claims that take the rest, but what other programs really use.
 
     """
 
@@ -31,8 +32,11 @@ class Blocked:
     free: int
     tickets: tuple[int, ...]
     reserved_for: int | None = None
+    lacks_memory: bool = False
 
     def __str__(self) -> str:
+        if self.lacks_memory:
+            return f"{self.resource}: wants {self.wanted}, {self.free} really available"
         others = [number for number in self.tickets if number != self.reserved_for]
         reasons = []
         if others or self.reserved_for is None:
@@ -43,8 +47,13 @@ class Blocked:
 
     def to_json(self) -> dict[str, Any]:
         """Return it for `top --json`."""
-        shape = {"resource": self.resource, "wanted": self.wanted, "free": self.free, "tickets": list(self.tickets)}
-        return shape if self.reserved_for is None else {**shape, "reserved_for": self.reserved_for}
+        shape: dict[str, Any] = {"resource": self.resource, "wanted": self.wanted, "free": self.free}
+        shape["tickets"] = list(self.tickets)
+        if self.reserved_for is not None:
+            shape["reserved_for"] = self.reserved_for
+        if self.lacks_memory:
+            shape["really_available"] = self.free
+        return shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +126,7 @@ class Top:
         tickets: The admitted, then the waiting, then the revoked, each in order of their numbers.
         turnaround_s: Seconds from asking to release, on a moving average; None before the first.
         strange: Names in the folder that are nobody's.
+        real_memory: Memory must really be available, not only be left of the claims.
 
     """
 
@@ -125,6 +135,7 @@ class Top:
     tickets: tuple[Row, ...]
     turnaround_s: float | None = None
     strange: tuple[str, ...] = ()
+    real_memory: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return it for `top --json`."""

@@ -8,9 +8,9 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from hostres.configuration import machine_settings
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
+from hostres.settings import machine_settings
 
 MODE: Final = 0o2770
 BELOW: Final = ("t", "revoked")

@@ -38,6 +38,7 @@ class MachineState(NamedTuple):
         turnaround_ns: Moving average of a turn: from asking to release; 0 before the first.
         capacity: The profile in force, resource → units.
         patience: The patience in force, if a program has set one.
+        real_memory: Memory must really be available, not only be left of the claims.
 
     """
 
@@ -46,6 +47,7 @@ class MachineState(NamedTuple):
     turnaround_ns: int
     capacity: Mapping[str, int]
     patience: Patience | None = None
+    real_memory: bool = False
 
     @property
     def patience_ns(self) -> int:
@@ -114,6 +116,8 @@ class StateFile:
         }
         if state.patience is not None:
             content["patience"] = state.patience.to_json()
+        if state.real_memory:
+            content["real_memory"] = True
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._new)
         write_new(self._new, json.dumps(content).encode())
@@ -145,6 +149,7 @@ def _parse(data: bytes) -> MachineState:
                 turnaround_ns=turnaround_ns,
                 capacity=capacity,
                 patience=_patience(value.get("patience")),
+                real_memory=value.get("real_memory") is True,
             )
     raise DamagedStateError("unknown content")
 

@@ -5,17 +5,18 @@ State comes from a ticket's name, life from its lock.
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from hostres import descriptors
-from hostres.claims import default_capacity
+from hostres.claims import MEMORY, default_capacity
 from hostres.clock import boot_id, boot_ns
 from hostres.errors import HostlerError, unavailable
 from hostres.folders import private_folder
 from hostres.listing import DOZING, Entry, Line, Listing
-from hostres.queue import Demand, Wait, explain
+from hostres.memory import attainable, available_mb
+from hostres.queue import Demand, Shortage, Wait, explain
 from hostres.state import DamagedStateError, MachineState, StateFile
 from hostres.tickets import Record, TicketFolder
 
@@ -51,6 +52,7 @@ class Survey:
         state: What the processes agree on; None if they have not yet, in this boot.
         listing: The names, without those of the dead.
         live: The live tickets by key, those that hold first.
+        available_mb: Memory that is really available, None if the claims alone count.
 
     """
 
@@ -58,11 +60,28 @@ class Survey:
     state: MachineState | None
     listing: Listing
     live: Mapping[str, Seen]
+    available_mb: int | None = None
 
     @property
     def capacity(self) -> Mapping[str, int]:
         """The capacities of the machine, resource → units."""
         return self.state.capacity if self.state else default_capacity()
+
+    def lacks_memory(self, short: Shortage) -> bool:
+        """Return whether the claims of others leave a waiter enough, but not so much memory is really there."""
+        missing = self.capacity.get(MEMORY, 0) - self._attainable().get(MEMORY, 0)
+        return short.resource == MEMORY and missing > 0 and short.wanted <= short.free + missing
+
+    def _attainable(self) -> Mapping[str, int]:
+        if self.available_mb is None:
+            return self.capacity
+        return attainable(self.capacity, self._memory_held(), self.available_mb)
+
+    def _memory_held(self) -> Iterator[tuple[int, float]]:
+        for entry in self.listing.holding:
+            seen = self.live[entry.key]
+            if MEMORY in seen.record.claims:
+                yield seen.record.claims[MEMORY], seen.status.st_ctime
 
     def line_of(self, entry: Entry) -> tuple[Line, Mapping[str, int]]:
         """Return the line in which a ticket stands and what there is for that line: the machine's, or a ticket's."""
@@ -73,7 +92,7 @@ class Survey:
         """Return for each waiter by key why it waits."""
         waits: dict[str, Wait] = {}
         numbers = {seen.entry.number: seen for seen in self.live.values()}
-        lines: list[tuple[Line, Mapping[str, int]]] = [(self.listing, self.capacity)]
+        lines: list[tuple[Line, Mapping[str, int]]] = [(self.listing, self._attainable())]
         lines += [(line, numbers[host].record.claims) for host, line in self.listing.inside.items() if host in numbers]
         patience_ns = self.state.patience_ns if self.state else None
         for line, capacity in lines:
@@ -113,7 +132,8 @@ def survey(folder: Path) -> Survey | None:
         raise unavailable(f"{folder} cannot be read", error) from error
     if state is not None and state.boot != boot_id():
         state = None
-    return Survey(boot_ns=boot_ns(), state=state, listing=listing, live=live)
+    real = available_mb() if state is not None and state.real_memory else None
+    return Survey(boot_ns=boot_ns(), state=state, listing=listing, live=live, available_mb=real)
 
 
 def read_tickets(folder: Path) -> tuple[Listing, dict[str, Seen]]:

@@ -42,6 +42,7 @@ def snapshot(folder: Path) -> Top:
         tickets=tuple(sorted(rows, key=lambda row: (STATES.index(row.state), row.ticket))),
         turnaround_s=state.turnaround_ns / 1e9 if state and state.turnaround_ns else None,
         strange=tuple(sorted(found.listing.strange)),
+        real_memory=found.available_mb is not None,
     )
 
 
@@ -63,7 +64,7 @@ def _rows(found: Survey, revoked: list[Seen]) -> list[Row]:
             processes=processes[(seen.status.st_dev, seen.status.st_ino)],
             since=_stamp(time.time() - for_s),
             for_s=for_s,
-            blocked_by=tuple(_blocked(short) for short in wait.short) if wait else (),
+            blocked_by=tuple(_blocked(short, found) for short in wait.short) if wait else (),
             cpus=of_name(entry.name) if state == ADMITTED and CPU in record.claims else None,
             stopped=entry.state == DOZING,
             patient=wait is not None and wait.patient,
@@ -94,11 +95,12 @@ def _stamp(unix_s: float) -> str:
     return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _blocked(short: Shortage) -> Blocked:
+def _blocked(short: Shortage, found: Survey) -> Blocked:
     return Blocked(
         resource="exclusive key" if short.resource.startswith(KEY) else short.resource,
         wanted=short.wanted,
         free=short.free,
         tickets=short.held_by,
         reserved_for=short.reserved_for,
+        lacks_memory=found.lacks_memory(short),
     )

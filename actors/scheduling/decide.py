@@ -55,6 +55,7 @@ FAILURE_OF_CODE: Final = {
     Code.INVALID_CLAIMS: FailureCode.INCOMPATIBLE,
     Code.CONFLICT: FailureCode.CONFLICT,
     Code.PROFILE_MISMATCH: FailureCode.CONFLICT,
+    Code.INVALID_PROFILE: FailureCode.CONFLICT,
     Code.UNSAFE_STATE: FailureCode.UNAVAILABLE,
     Code.UNAVAILABLE: FailureCode.UNAVAILABLE,
 }
@@ -178,7 +179,14 @@ def _admitted(turn: Turn, message: Admitted) -> None:
     if node.reconciling:
         reconciling.admitted(turn, node, message)
     elif node.plan is not None:
-        run(turn, node, node.plan, ticket=message.ticket, admitted_boot_ns=message.admitted_boot_ns)
+        run(
+            turn,
+            node,
+            node.plan,
+            ticket=message.ticket,
+            admitted_boot_ns=message.admitted_boot_ns,
+            claims=message.claims,
+        )
 
 
 def _not_admitted(turn: Turn, message: NotAdmitted) -> None:

@@ -82,7 +82,7 @@ def admitted(turn: Turn, node: NodeState, message: Admitted) -> None:
         attempt=node.record.attempt,
         reconciling=True,
         ticket=message.ticket,
-        claims=dict(node.planned.policy.claims),
+        claims=dict(message.claims or node.planned.policy.claims),
         admitted_boot_ns=message.admitted_boot_ns,
     )
     _start(turn, node, message.number)

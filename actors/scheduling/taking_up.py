@@ -1,5 +1,6 @@
 """A ready node is taken up: input, exact plan, authority, then the machine or the work itself."""
 
+from collections.abc import Mapping
 from heapq import heappop
 
 from actors.actions import Dispatch, SetTimer, TimerName
@@ -98,7 +99,15 @@ def _queue(turn: Turn, node: NodeState, plan: NodePlan) -> None:
     run(turn, node, plan, ticket=None, admitted_boot_ns=None)
 
 
-def run(turn: Turn, node: NodeState, plan: NodePlan, *, ticket: int | None, admitted_boot_ns: int | None) -> None:
+def run(
+    turn: Turn,
+    node: NodeState,
+    plan: NodePlan,
+    *,
+    ticket: int | None,
+    admitted_boot_ns: int | None,
+    claims: Mapping[str, int] | None = None,
+) -> None:
     """Let a queued node run: its attempt is counted and committed before the work starts.
 
     Args:
@@ -107,6 +116,7 @@ def run(turn: Turn, node: NodeState, plan: NodePlan, *, ticket: int | None, admi
         plan: Its exact plan.
         ticket: The machine ticket, None for a node that claims nothing.
         admitted_boot_ns: When the machine admitted it.
+        claims: What it was admitted with, resource → units; None if that is what its plan claims.
 
     """
     attempt = node.record.attempt + 1
@@ -115,7 +125,7 @@ def run(turn: Turn, node: NodeState, plan: NodePlan, *, ticket: int | None, admi
         Status.RUNNING,
         data={
             "ticket": ticket,
-            "claims": dict(plan.policy.claims),
+            "claims": dict(plan.policy.claims if claims is None else claims),
             "admitted_boot_ns": admitted_boot_ns,
             "idempotency_key": idempotency_key(turn.state, node, attempt),
         },

@@ -29,7 +29,10 @@ def warn_of_excess(plan: GraphPlan, config: Config) -> None:
     lines = []
     for node in plan.nodes:
         try:
-            check_claims(node.policy.claims, capacity)
+            claims = node.policy.claims
+            check_claims(claims, capacity)
+            if config.machine.claims is not None:
+                config.machine.claims.physical(claims, capacity)
         except HostlerError as error:
             lines.append(f"node {node.key} can never run here: {error.what}; {error.todo}")
     if len(lines) > MOST:

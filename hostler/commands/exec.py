@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from hostler.commands.job import run_job
 from hostler.commands.notice import Notice
 from hostres.claims import parse_claims
-from hostres.configuration import machine_capacity
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.lease import Lease
 from hostres.locks import is_held
-from hostres.patience import machine_patience
 from hostres.programs import find_program
+from hostres.settings import machine_settings
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -109,8 +108,7 @@ def run(args: Any) -> int:
         return _refuse(error, EXIT_NOT_FOUND if error.code is Code.NOT_FOUND else EXIT_NOT_EXECUTABLE)
     folder = machine_folder(os.environ)
     try:
-        explicit, patience = machine_capacity(os.environ), machine_patience(os.environ)
-        with Coordinator(folder, explicit=explicit, patience=patience) as coordinator, Notice(folder):
+        with Coordinator(folder, settings=machine_settings(os.environ)) as coordinator, Notice(folder):
             lease = coordinator.lease(claims, wait=wait, name=args.name, command=argv, priority=args.priority)
     except KeyboardInterrupt:
         raise HostlerError(Code.WAIT_ABORTED, "interrupted while waiting", "run it again") from None

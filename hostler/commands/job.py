@@ -7,12 +7,15 @@ continues both. A stopped command keeps its ticket.
 
 import os
 import signal
-from collections.abc import Collection
-from typing import Any, Final
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, Final
 
 from hostres.affinity import pinned
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
+
+if TYPE_CHECKING:
+    from hostres.niceness import Niceness
 
 EXIT_SIGNAL: Final = 128
 
@@ -90,7 +93,8 @@ def spawn(
     if terminal is not None:  # the first terminal that the leader of a session opens is its own
         streams = [(os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)]
         streams += [(os.POSIX_SPAWN_DUP2, 0, fd) for fd in (1, 2)]
-    try:
+
+    def start() -> int:
         with pinned(lease.cpus):
             return os.posix_spawn(
                 program,
@@ -101,9 +105,23 @@ def spawn(
                 setsigmask=mask,
                 setsigdef=PYTHON_IGNORES,
             )
+
+    try:
+        if lease.niceness is None:
+            return start()
+        return _start_nice(lease.niceness, start, leads_session=terminal is not None)
     except OSError as error:
         what = f"{argv[0]} cannot be executed: {(error.strerror or '').lower()}"
         raise HostlerError(Code.UNAVAILABLE, what, "check the file") from error
+
+
+def _start_nice(niceness: "Niceness", start: Callable[[], int], *, leads_session: bool) -> int:
+    from hostres.niceness import born_nice, lower_session  # noqa: PLC0415  few want it
+
+    pid = born_nice(niceness, start)
+    if leads_session:
+        lower_session(pid, niceness)
+    return pid
 
 
 def exit_code(status: int) -> int:

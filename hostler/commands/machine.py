@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from hostler.commands.arguments import add_json, command_parser
+from hostler.views.machine_rules import rules_text
 from hostres.capacities import Capacities, capacities, set_capacities
 from hostres.claims import describe
 from hostres.configuration import configuration_path
@@ -116,6 +117,7 @@ def _require_person(what: str) -> None:
 
 
 def _to_json(found: Capacities) -> dict[str, object]:
+    settings, niceness = found.settings, found.settings.niceness
     return {
         "profile": found.profile,
         "turnaround_s": found.turnaround_s,
@@ -125,6 +127,11 @@ def _to_json(found: Capacities) -> dict[str, object]:
             one.name: {"units": one.units, "used": one.used, "source": one.source, "configured": one.configured}
             for one in found.resources
         },
+        "claims": {name: dict(taken) for name, taken in settings.claims.takes.items()} if settings.claims else {},
+        "memory": "claimed" if found.available_mb is None else "available",
+        "available_mb": found.available_mb,
+        "nice": niceness.nice if niceness else 0,
+        "ionice": niceness.io if niceness else None,
     }
 
 
@@ -144,6 +151,7 @@ def _text(found: Capacities) -> str:
         if one.configured is not None:
             source += f"; the configuration says {one.configured}, which counts once the machine is idle"
         lines.append(f"{one.name:{width}}  {one.used:>9}  {one.units:>9}  {source}")
+    lines += ["", *rules] if (rules := rules_text(found.settings, found.available_mb)) else []
     turn = "" if found.turnaround_s is None else f"; a turn takes {found.turnaround_s:.1f} s on average"
     lines += [
         "",

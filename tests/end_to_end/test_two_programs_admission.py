@@ -49,7 +49,7 @@ def test_many_programs_of_both_kinds_never_exceed_the_capacity(tmp_path: Path) -
     inside.mkdir()
     script = f"touch {inside}/$$; ls {inside} | wc -l; rm {inside}/$$"
     embedded = f"""
-        from hostres.configuration import machine_capacity
+        from hostres.settings import machine_capacity
         coordinator = Coordinator(FOLDER, explicit=machine_capacity(os.environ))
         for _ in range(5):
             with coordinator.lease({{"x": 1}}) as lease:

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from hostres.configuration import configuration_path, machine_capacity
+from hostres.configuration import configuration_path
 from hostres.errors import Code, HostlerError
+from hostres.settings import machine_capacity
 
 
 def capacity(tmp_path: Path, text: str, mode: int = 0o644) -> object:

@@ -14,12 +14,13 @@ from hostres.clock import boot_ns
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.machine import Machine
+from hostres.settings import MachineSettings
 from hostres.ticket import Ticket
 from hostres.tickets import Record
 from hostres.top import snapshot
 
 MAX_STEPS = 200
-X = {"x": 1}
+X = MachineSettings(capacity={"x": 1})
 
 
 class Failing:

@@ -12,6 +12,7 @@ import pytest
 
 from hostres.clock import boot_ns
 from hostres.machine import Machine
+from hostres.settings import MachineSettings
 from hostres.ticket import Ticket
 from hostres.tickets import Record
 from hostres.top import snapshot
@@ -19,7 +20,7 @@ from tests.hostres.support import LIMIT_S
 
 MAX_STEPS = 200
 X = {"x": 1}
-CAPACITY = {"x": 1, "y": 1}
+CAPACITY = MachineSettings(capacity={"x": 1, "y": 1})
 STEPS = ("open", "close", "mkfifo", "rename", "unlink", "write", "utime", "listdir")
 
 

@@ -11,6 +11,7 @@ from hostres.folders import machine_folder
 from hostres.listing import DOZING, WAITING
 from hostres.machine import Machine
 from hostres.nesting import Asker, Parent
+from hostres.settings import MachineSettings
 from hostres.state import StateFile
 from hostres.summons import Summons
 from hostres.ticket import Ticket
@@ -21,7 +22,7 @@ class Crowd:
     """Tickets of one process, made and looked at by hand."""
 
     def __init__(self) -> None:
-        self.machine = Machine(machine_folder(os.environ), {"x": 2, "y": 1})
+        self.machine = Machine(machine_folder(os.environ), MachineSettings(capacity={"x": 2, "y": 1}))
         self.tickets: list[Ticket] = []
         self.now_s = 0.0
 

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostres.errors import Code, HostlerError
-from hostres.patience import Patience, machine_patience
+from hostres.patience import Patience
 from hostres.queue import KEY, Decision, Demand, decide, explain, fits
+from hostres.settings import machine_settings
 
 CAPACITY = {"cpu": 4, "ffmpeg": 2, "whisper": 1}
 CLAIMS = st.dictionaries(st.sampled_from(sorted(CAPACITY)), st.integers(1, 4), max_size=3).filter(
@@ -355,11 +356,11 @@ def test_a_patience_that_is_none_is_refused(wrong: dict[str, float]) -> None:
 )
 def test_the_configuration_may_set_it(text: str, patience: Patience | None) -> None:
     Path(os.environ["HOSTLER_CONFIG"]).write_text(text)
-    assert machine_patience(os.environ) == patience
+    assert machine_settings(os.environ).patience == patience
 
 
 @pytest.mark.parametrize("value", ['"long"', "true", "-1", "{ facto = 1 }", '{ factor = "1" }', "[1]"])
 def test_a_configured_patience_that_is_none_is_refused(value: str) -> None:
     Path(os.environ["HOSTLER_CONFIG"]).write_text(f"[machine]\npatience = {value}")
     with pytest.raises(HostlerError, check=lambda error: error.code is Code.INVALID_PROFILE):
-        machine_patience(os.environ)
+        machine_settings(os.environ)
