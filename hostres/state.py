@@ -63,7 +63,7 @@ class MachineState(NamedTuple):
 
 def profile_id(capacity: Mapping[str, int]) -> str:
     """Return a short name for capacities, equal for equal ones."""
-    import hashlib  # noqa: PLC0415  the light path seldom needs it
+    import hashlib  # noqa: PLC0415  for people alone; who hands over needs none of it
 
     return hashlib.sha256(json.dumps(dict(sorted(capacity.items()))).encode()).hexdigest()[:12]
 
@@ -112,7 +112,7 @@ class StateFile:
             "boot": state.boot,
             "next_ticket": state.next_ticket,
             "turnaround_ns": state.turnaround_ns,
-            "profile": {"id": profile_id(state.capacity), "capacity": dict(sorted(state.capacity.items()))},
+            "profile": {"capacity": dict(sorted(state.capacity.items()))},
         }
         if state.patience is not None:
             content["patience"] = state.patience.to_json()

@@ -328,6 +328,33 @@ def test_it_starts_light() -> None:
     assert heavy & imported_by_exec() == set()
 
 
+HANDED_OVER = """
+import sys
+from hostler.commands import notice
+from hostres.ticket import Ticket
+notice.PLAIN_S = 3600  # what tells a person how the wait stands comes in at a moment of its own
+poll, seen = Ticket.poll, []
+def noticed(self, timeout_s):
+    woken = poll(self, timeout_s)
+    seen[:] = sys.modules
+    return woken
+Ticket.poll = noticed
+from hostler.__main__ import main
+main(["exec", "--claim", "x=1", "--", "true"])
+print(*sorted(set(sys.modules) - set(seen)))
+"""
+
+
+def test_a_hand_over_imports_nothing() -> None:
+    """Whatever the waiter imports once its turn has come, all that wait behind it wait for too."""
+    with coordinator(x=1, cpu=2) as machine:
+        holder = machine.lease({"x": 1})
+        with subprocess.Popen([sys.executable, "-c", HANDED_OVER], stdout=subprocess.PIPE, text=True) as process:
+            waiting(1)
+            holder.release()
+            assert process.communicate(timeout=LIMIT_S)[0] == "\n"
+
+
 def test_what_it_imports_is_needed_by_most_commands() -> None:
     """Every module of ours that `exec` imports is listed here: each costs every command that is started."""
     ours = {name for name in imported_by_exec() if name.partition(".")[0] in {"hostler", "hostres"}}
