@@ -74,23 +74,34 @@ def _gaps(effort: Effort) -> list[Row]:
 
 
 def _one_by_one(effort: Effort) -> list[Row]:
-    times: dict[str, list[float]] = {"hostler exec": [], "python -c pass": []}
+    ways = {
+        "true by hostler exec": [*_exec(), TRUE],
+        "hostler --version": [*_hostler(), "--version"],
+        "python -c pass": [sys.executable, "-c", "pass"],
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
     with scratch() as place:
         settings = _settings(place, slots=1)
+        _all_at_once(list(ways.values()), settings)  # the folder is made, the byte code written
         for _ in range(max(1, effort.rounds * effort.commands // 4)):
-            times["hostler exec"].append(_all_at_once([[*_exec(), TRUE]], settings))
-            times["python -c pass"].append(_all_at_once([[sys.executable, "-c", "pass"]], settings))
+            for name, command in ways.items():
+                times[name].append(_all_at_once([command], settings))
     found = {name: statistics.median(values) for name, values in times.items()}
+    bare = found["python -c pass"]
     return [
-        informing("one true by hostler exec", 1000 * found["hostler exec"], "ms"),
-        informing("one python -c pass", 1000 * found["python -c pass"], "ms"),
+        ratio("one true by hostler exec / python -c pass", found["true by hostler exec"], bare, Goal(limit=5)),
+        ratio("hostler --version / python -c pass", found["hostler --version"], bare, Goal(limit=2)),
+        *(informing(f"one {name}", 1000 * value, "ms") for name, value in found.items()),
     ]
 
 
-def _exec() -> list[str]:
+def _hostler() -> list[str]:
     script = Path(sys.executable).with_name("hostler")
-    start = [str(script)] if script.exists() else [sys.executable, "-m", "hostler"]
-    return [*start, "exec", "--claim", "slot=1", "--"]
+    return [str(script)] if script.exists() else [sys.executable, "-m", "hostler"]
+
+
+def _exec() -> list[str]:
+    return [*_hostler(), "exec", "--claim", "slot=1", "--"]
 
 
 def _settings(place: Path, *, slots: int) -> dict[str, str]:
