@@ -363,7 +363,7 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         "hostler.standard_streams", "hostres",
         *(f"hostres.{name}" for name in (
             "affinity", "claims", "clock", "configuration", "coordinator", "decisions", "descriptors", "errors",
-            "folders", "lease", "listing", "locks", "machine", "nesting", "patience", "platforms", "poller", "profile",
+            "folders", "lease", "listing", "locks", "machine", "nesting", "patience", "platforms", "poller", "profile", "pulse",
             "programs", "queue", "settings", "state", "summons", "sweeping", "ticket", "tickets", "watching",
         )),
     }  # fmt: skip

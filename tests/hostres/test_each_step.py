@@ -20,7 +20,7 @@ from hostres.tickets import Record
 from hostres.top import snapshot
 
 MAX_STEPS = 200
-X = MachineSettings(capacity={"x": 1})
+X = {"x": 1}
 
 
 class Failing:
@@ -103,7 +103,7 @@ def test_a_hand_over_that_fails_at_any_step_is_made_good_by_whoever_is_next(
 ) -> None:
     for step in range(1, MAX_STEPS):
         folder = tmp_path / str(step)
-        mine, other = Machine(folder, X), Machine(folder, X)
+        mine, other = (Machine(folder, MachineSettings(capacity=X)) for _ in range(2))
         holder, first, last = (machine.ask(record()) for machine in (other, mine, other))
         holder.lock.close()
         before, admitted = len(descriptors()), False
@@ -131,7 +131,7 @@ def test_a_hand_over_that_fails_at_any_step_is_made_good_by_whoever_is_next(
 def test_nobody_is_admitted_past_the_chief_unless_it_was_told(tmp_path: Path, code: int, *, ever_after: bool) -> None:
     """It must watch the new holder, else nobody sees that one leave."""
     for step in range(1, MAX_STEPS):
-        mine, other = (Machine(tmp_path / str(step), {"x": 1, "y": 1}) for _ in range(2))
+        mine, other = (Machine(tmp_path / str(step), MachineSettings(capacity={"x": 1, "y": 1})) for _ in range(2))
         holder, chief = (other.ask(record({"y": 1})) for _ in range(2))
         chief.lock.drain()
         newcomer = None
