@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 from actors.worker_messages import LeaseAt
 from hostres.lease import Lease
 from hostres.locks import FifoLock
+from hostres.settings import MachineSettings
 from hostres.ticket import Ticket
 from hostres.tickets import Record
 
@@ -32,7 +33,9 @@ class InheritedLease(Lease):
 
 
 class _NoMachine:
-    """Nobody here keeps the books of the machine: the host does."""
+    """Nobody here keeps the books of the machine: the host does. How nice this process is, its children are too."""
+
+    settings: Final = MachineSettings()
 
     def released(self, ticket: Ticket) -> None:
         """Nothing."""
