@@ -13,6 +13,7 @@ from urllib.parse import quote_from_bytes
 
 from hostres.errors import Code, HostlerError
 from hostres.folders import check_private_file
+from store.turns import Turns
 
 APPLICATION_ID: Final = 0x486F7374  # "Host"
 BUSY_SECONDS: Final = 30.0
@@ -21,7 +22,7 @@ BUSY_SECONDS: Final = 30.0
 WAL_BYTES: Final = 1 << 20
 _PAGES_TO_CHECKPOINT: Final = 1000
 _CACHED_STATEMENTS: Final = 256
-_FIRST_PAUSE_S: Final = 0.0002
+_FIRST_PAUSE_S: Final = 0.00002
 _LONGEST_PAUSE_S: Final = 0.001
 
 _MAGIC: Final = b"SQLite format 3\0"
@@ -94,7 +95,18 @@ def newer_schema(database: Path, found: int, known: int) -> HostlerError:
     )
 
 
-def _connect(database: Path, query: str, *, timeout: float) -> sqlite3.Connection:
+class _Connection(sqlite3.Connection):
+    """A connection that, if it writes, takes turns with those of other processes."""
+
+    turns: Turns | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self.turns is not None:
+            self.turns.close()
+
+
+def _connect(database: Path, query: str, *, timeout: float) -> _Connection:
     uri = f"file:{quote_from_bytes(os.fsencode(database))}?{query}"
     return sqlite3.connect(
         uri,
@@ -103,6 +115,7 @@ def _connect(database: Path, query: str, *, timeout: float) -> sqlite3.Connectio
         isolation_level=None,
         check_same_thread=False,
         cached_statements=_CACHED_STATEMENTS,
+        factory=_Connection,
     )
 
 
@@ -209,6 +222,7 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
     with translated(database):
         connection = _connect(database, "mode=rw", timeout=0)
         try:
+            connection.turns = Turns(database)
             _until_free(connection, "PRAGMA journal_mode = WAL", BUSY_SECONDS)
             _set_up(connection)
             connection.execute("PRAGMA synchronous = FULL")
@@ -277,7 +291,10 @@ def begin_write(connection: sqlite3.Connection, *, busy_seconds: float = BUSY_SE
         busy_seconds: How long to wait for other writers.
 
     """
-    _until_free(connection, "BEGIN IMMEDIATE", busy_seconds)
+    turns = connection.turns if isinstance(connection, _Connection) else None
+    began = time.monotonic()
+    with contextlib.nullcontext() if turns is None else turns.next(busy_seconds):
+        _until_free(connection, "BEGIN IMMEDIATE", began + busy_seconds - time.monotonic())
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
