@@ -11,7 +11,7 @@ from store.clock import Stamp
 from store.contracts import Event
 from store.records import damaged
 from store.transactions import NewEvent
-from store.values import Domain, canonical, digest_bytes
+from store.values import Domain, canonical, digest_bytes, is_plain
 
 GENESIS: Final = "0" * 64
 """What the first event names as the one before it."""
@@ -36,10 +36,11 @@ def seal(event: NewEvent, *, run_id: str, seq: int, stamp: Stamp, prev_sha256: s
         HostlerError: invalid-data, naming the path of what is not a JSON value in its data.
 
     """
+    inner = dict(event.data)
     fields: dict[str, Any] = {
         "at": stamp.at,
         "boot_ns": stamp.boot_ns,
-        "data": dict(event.data),
+        "data": inner,
         "kind": event.kind.value,
         "prev_sha256": prev_sha256,
         "run_id": run_id,
@@ -51,7 +52,11 @@ def seal(event: NewEvent, *, run_id: str, seq: int, stamp: Stamp, prev_sha256: s
         fields["attempt"] = event.attempt
     if event.principal is not None:
         fields["principal"] = event.principal
-    data = canonical(fields, largest=_LARGEST)
+    # only what `data` holds can be anything; around it are short texts, small integers and names of our own
+    if is_plain(inner, largest=_LARGEST, inside=1) and (event.principal is None or event.principal.isascii()):
+        data = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+    else:
+        data = canonical(fields, largest=_LARGEST)
     return data, digest_bytes(Domain.EVENT, data)
 
 

@@ -377,7 +377,7 @@ class NodePlan(Contract):
 
 
 class Failure(Contract):
-    """Why a node is not completed.
+    """Why a node is not completed. Its fields stand in the order of their names, as in its canonical bytes.
 
     Attributes:
         message: What is wrong, one line.
@@ -387,12 +387,12 @@ class Failure(Contract):
 
     code: FailureCode = Field(strict=False)
     message: str = Field(max_length=4000)
-    todo: str = Field(default="", max_length=1000)
     retryable: bool = False
+    todo: str = Field(default="", max_length=1000)
 
 
 class NodeRecord(Contract):
-    """What is known of a node.
+    """What is known of a node. Its fields stand in the order of their names, as in its canonical bytes.
 
     Attributes:
         attempt: How often it was started.
@@ -406,20 +406,20 @@ class NodeRecord(Contract):
 
     """
 
-    key: NodeKey
-    status: Status = Field(default=Status.PENDING, strict=False)
     attempt: Attempt = 0
-    preparation_sha256: Sha256 | None = None
-    plan_sha256: Sha256 | None = None
-    output_sha256: Sha256 | None = None
-    failures: int = Field(default=0, ge=0, le=MAX_SAFE_INTEGER)
-    due_at: Instant | None = None
-    delay_ms: int = Field(default=0, ge=0, le=3_600_000)
-    gate_passed: bool = False
     cancelling: bool = False
-    started_at: Instant | None = None
-    finished_at: Instant | None = None
+    delay_ms: int = Field(default=0, ge=0, le=3_600_000)
+    due_at: Instant | None = None
     failure: Failure | None = None
+    failures: int = Field(default=0, ge=0, le=MAX_SAFE_INTEGER)
+    finished_at: Instant | None = None
+    gate_passed: bool = False
+    key: NodeKey
+    output_sha256: Sha256 | None = None
+    plan_sha256: Sha256 | None = None
+    preparation_sha256: Sha256 | None = None
+    started_at: Instant | None = None
+    status: Status = Field(default=Status.PENDING, strict=False)
 
     @property
     def frozen_sha256(self) -> str | None:

@@ -62,6 +62,11 @@ IMMUTABLE: Final = frozenset({_S.COMPLETED, _S.CANCELLED, _S.INCOMPATIBLE})
 
 LIVE: Final = frozenset(Status) - RESTING - FINAL
 
+_WORKED_ON: Final = (
+    _S.RUNNING,  # the commonest first
+    *sorted(LIVE - {_S.RUNNING, _S.PENDING}),
+)
+
 MOVES: Final[Mapping[Status, frozenset[Status]]] = MappingProxyType(
     {
         _S.PENDING: frozenset({_S.READY, _S.SKIPPED, _S.CANCELLED, _S.INCOMPATIBLE}),
@@ -219,7 +224,7 @@ def run_status(nodes: Mapping[Status, int], *, started: bool) -> RunStatus:
     """
     if not started:
         return RunStatus.PLANNED
-    if any(nodes.get(status) for status in LIVE - {_S.PENDING}):
+    if any(nodes.get(status) for status in _WORKED_ON):
         return RunStatus.RUNNING
     for status, rests in RUN_RESTS:
         if nodes.get(status):

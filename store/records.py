@@ -2,7 +2,6 @@
 
 from typing import Final, TypeVar
 
-import orjson
 from pydantic import JsonValue, ValidationError
 
 from hostres.errors import Code, HostlerError
@@ -12,7 +11,8 @@ from store.values import Domain, canonical, digest_bytes
 Model = TypeVar("Model", bound=Contract)
 
 _PLAIN: Final = frozenset({NodeRecord})
-"""Models of validated text, flags and bounded integers only: orjson's bytes are the canonical ones."""
+"""Models of validated text, flags and bounded integers only, whose fields stand in the order of their names: what
+pydantic writes are the canonical bytes."""
 
 _LONGEST_TEXT: Final = 1000
 _TODO: Final = "restore the store from a copy; what it names can no longer be trusted"
@@ -30,10 +30,9 @@ def encode(model: Contract) -> bytes:
         HostlerError: invalid-data, for JSON inside it that is no JSON value.
 
     """
-    fields = document(model)
     if type(model) in _PLAIN:
-        return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
-    return canonical(fields)
+        return model.__pydantic_serializer__.to_json(model)
+    return canonical(document(model))
 
 
 def graph_plan_sha256(plan: GraphPlan) -> str:

@@ -35,6 +35,8 @@ def stage(transaction: Transaction, content: Content, limits: Limits) -> Staged:
         HostlerError: invalid-data; unavailable, if a file cannot be written.
 
     """
+    if not (transaction.plans or transaction.outputs or transaction.summary):
+        return Staged(transaction, (), (), None)
     for what, data in [
         *((f"the plan of node {frozen.plan.node}", frozen.data) for frozen in transaction.plans),
         *((f"the output of node {output.node}", output.data) for output in transaction.outputs),

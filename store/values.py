@@ -47,6 +47,9 @@ class Domain(StrEnum):
     RECORD = "hostler.record.1"
 
 
+_PREFIXES: Final = {domain: domain.encode() + b"\0" for domain in Domain}
+
+
 class _UnfitError(Exception):
     """Something that is not a JSON value; the path to it is collected on the way up, innermost step first."""
 
@@ -115,6 +118,8 @@ def _scan_dict(value: dict[Any, Any], depth: int, largest: int) -> int:
                 _check_string(key)
                 if max(key) >= "\ud800":  # from here on UTF-16 and UTF-8 sort differently
                     found |= _EXOTIC
+            if (type(item) is str and item.isascii()) or item is None:  # most are; a call for each would cost more
+                continue
             found |= _scan(item, depth, largest)
     except _UnfitError as unfit:
         unfit.steps.append(key)
@@ -226,6 +231,21 @@ def _render(value: Any) -> Iterator[bytes]:
         yield orjson.dumps(value)
 
 
+def is_plain(value: object, *, largest: int, inside: int) -> bool:
+    """Say whether *value* is a JSON value whose canonical bytes orjson writes, with sorted keys.
+
+    Args:
+        value: Anything.
+        largest: The largest integer that is taken.
+        inside: In how many levels of another value it stands.
+
+    """
+    try:
+        return _scan(value, _ENVELOPE_DEPTH - inside, largest) == _PLAIN
+    except _UnfitError:
+        return False
+
+
 def canonical(value: object, *, largest: int = MAX_SAFE_INTEGER) -> bytes:
     """Return the canonical bytes of *value* (RFC 8785).
 
@@ -249,7 +269,7 @@ def canonical(value: object, *, largest: int = MAX_SAFE_INTEGER) -> bytes:
 
 def digest_bytes(domain: Domain, data: bytes) -> str:
     """Return the SHA-256, in hex, of the domain, NUL and *data*."""
-    return hashlib.sha256(domain.encode() + b"\0" + data).hexdigest()
+    return hashlib.sha256(_PREFIXES[domain] + data).hexdigest()
 
 
 def digest(domain: Domain, value: object) -> str:
