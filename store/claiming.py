@@ -60,6 +60,7 @@ class Loaded:
     record: RunRecord
     plan: GraphPlan
     nodes: tuple[NodeRecord, ...]
+    digests: tuple[str, ...]
     outputs: dict[str, JsonValue]
     plans: dict[str, NodePlan]
     grants: tuple[Grant, ...]
@@ -86,7 +87,7 @@ def take(connection: sqlite3.Connection, head: Head, host_id: str, stamp: Stamp,
 
     Args:
         connection: The connection.
-        head: The run, owned by nobody who lives, or by that host itself.
+        head: The run, owned by nobody who lives, or by that host itself; moved on to the new claim.
         host_id: Who takes it.
         stamp: When.
         limits: What is taken.
@@ -112,6 +113,7 @@ def take(connection: sqlite3.Connection, head: Head, host_id: str, stamp: Stamp,
         "UPDATE runs SET generation = ?, host_id = ?, token = ?, event_seq = ?, event_sha256 = ? WHERE run = ?",
         (fence.generation, host_id, fence.token, head.event_seq, head.event_sha256, head.run),
     )
+    head.generation, head.host_id, head.token = fence.generation, host_id, fence.token
     return fence
 
 
@@ -131,7 +133,7 @@ def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loade
     record = _record(connection, head)
     plan = _plan(connection, content, head, record)
     _check_bundle(connection, content, head, record)
-    nodes = _nodes(connection, head, plan)
+    nodes, digests = _nodes(connection, head, plan)
     plans = _node_plans(connection, content, head, nodes)
     _check_log(connection, head)
     return Loaded(
@@ -139,6 +141,7 @@ def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loade
         record=record,
         plan=plan,
         nodes=nodes,
+        digests=digests,
         outputs=_outputs(connection, content, head, nodes),
         plans=plans,
         grants=load_grants(connection, head.run),
@@ -174,8 +177,10 @@ def _check_bundle(connection: sqlite3.Connection, content: Content, head: Head, 
     content.get(Domain.BUNDLE, record.bundle_sha256, row[0], what)
 
 
-def _nodes(connection: sqlite3.Connection, head: Head, plan: GraphPlan) -> tuple[NodeRecord, ...]:
-    records = []
+def _nodes(
+    connection: sqlite3.Connection, head: Head, plan: GraphPlan
+) -> tuple[tuple[NodeRecord, ...], tuple[str, ...]]:
+    records, digests = [], []
     with _closed(
         connection, "SELECT key, status, record, sha256 FROM nodes WHERE run = ? ORDER BY position", head.run
     ) as rows:
@@ -185,10 +190,11 @@ def _nodes(connection: sqlite3.Connection, head: Head, plan: GraphPlan) -> tuple
             if (record.key, record.status) != (key, status):
                 raise damaged(what, "its columns do not match it")
             records.append(record)
+            digests.append(sha256)
     if [record.key for record in records] != [node.key for node in plan.nodes]:
         raise damaged(f"set of nodes of run {head.run_id}", "it is not the plan's")
     _check_counts(head, Counter(record.status for record in records))
-    return tuple(records)
+    return tuple(records), tuple(digests)
 
 
 def _check_counts(head: Head, counts: Counter[Status]) -> None:

@@ -87,15 +87,17 @@ def _counts(text: str) -> dict[Status, int]:
 
 def counts_text(counts: Mapping[Status, int]) -> str:
     """Write counts as their column holds them."""
-    return orjson.dumps(
-        {status.value: number for status, number in counts.items() if number}, option=orjson.OPT_SORT_KEYS
-    ).decode()
+    present = {status: number for status, number in counts.items() if number}
+    return orjson.dumps(present, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS).decode()
 
 
-def append_events(
-    connection: sqlite3.Connection, head: Head, stamp: Stamp, events: Iterable[NewEvent], limits: Limits
-) -> None:
-    """Append to the run's log and move the head on; the caller stores the head.
+INSERT_EVENT: Final = "INSERT INTO events (run, seq, event, sha256) VALUES (?, ?, ?, ?)"
+
+
+def seal_events(
+    head: Head, stamp: Stamp, events: Iterable[NewEvent], limits: Limits
+) -> list[tuple[int, int, bytes, str]]:
+    """Move the head on by *events* and return their rows for `INSERT_EVENT`; the caller stores both.
 
     Raises:
         HostlerError: invalid-data, for an event that is too large or holds what is no JSON value.
@@ -110,4 +112,16 @@ def append_events(
             raise HostlerError(Code.INVALID_DATA, what, "put what is large into a file and name that")
         rows.append((head.run, seq, data, sha256))
         head.event_seq, head.event_sha256 = seq, sha256
-    connection.executemany("INSERT INTO events (run, seq, event, sha256) VALUES (?, ?, ?, ?)", rows)
+    return rows
+
+
+def append_events(
+    connection: sqlite3.Connection, head: Head, stamp: Stamp, events: Iterable[NewEvent], limits: Limits
+) -> None:
+    """Append to the run's log and move the head on; the caller stores the head.
+
+    Raises:
+        HostlerError: invalid-data, for an event that is too large or holds what is no JSON value.
+
+    """
+    connection.executemany(INSERT_EVENT, seal_events(head, stamp, events, limits))

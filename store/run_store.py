@@ -1,6 +1,7 @@
 """The run store: the only writer of runs in this process. What a call returned from is on the disk."""
 
 import contextlib
+import itertools
 import os
 import sqlite3
 import threading
@@ -24,6 +25,7 @@ from store.database import (
     writing,
 )
 from store.heads import read_head
+from store.held import OutdatedError
 from store.home import Home
 from store.hosts import HostIdentity, bury, host_alive, known_hosts
 from store.lifecycle import RUN_FINAL, RunStatus
@@ -186,6 +188,7 @@ class RunStore:
             dead = head.host_id
             fence = claiming.take(self._connection, head, identity.host_id, stamp, self._limits)
             claimed = loaded.claimed(self._connection, fence)
+        self._writer.hold(head, loaded.plan, loaded.nodes, loaded.digests)
         if dead not in (None, identity.host_id):
             bury(self._home, dead)
         return claimed
@@ -202,14 +205,14 @@ class RunStore:
 
         """
         with self._one_at_a_time:
-            group = [self._stage(transaction) for transaction in transactions]
-            if not any(isinstance(one, Staged) for one in group):
-                return [one if isinstance(one, HostlerError) else None for one in group]
+            staged = [self._stage(transaction) for transaction in transactions]
+            group = [one for one in staged if isinstance(one, Staged)]
+            answers: Iterator[HostlerError | None]
             try:
-                return self._write(group)
+                answers = iter(self._write(group) if group else ())
             except sqlite3.Error as error:
-                refusal = store_error(error, self._home.database)
-                return [one if isinstance(one, HostlerError) else refusal for one in group]
+                answers = itertools.repeat(store_error(error, self._home.database))
+            return [one if isinstance(one, HostlerError) else next(answers) for one in staged]
 
     def _stage(self, transaction: Transaction) -> Staged | HostlerError:
         try:
@@ -217,27 +220,47 @@ class RunStore:
         except HostlerError as refusal:
             return refusal
 
-    def _write(self, group: Sequence[Staged | HostlerError]) -> list[HostlerError | None]:
+    def _write(self, group: Sequence[Staged]) -> Sequence[HostlerError | None]:
+        """Write the whole group at once; only if one is refused, each by itself on what is read anew."""
         begin_write(self._connection)
         try:
-            answers = [one if isinstance(one, HostlerError) else self._apply(one) for one in group]
-            if None not in answers:
-                self._connection.execute("ROLLBACK")
-                return answers
-            self._connection.execute("COMMIT")
+            self._writer.apply(group)
+            self._commit()
+        except (HostlerError, OutdatedError):
+            self._undo(group)
         except BaseException:
-            roll_back(self._connection)
+            self._undo(group)
             raise
-        self.commits += 1
+        else:
+            return [None] * len(group)
+        begin_write(self._connection)
+        try:
+            answers = [self._apply(one) for one in group]
+            if None in answers:
+                self._commit()
+            else:
+                self._undo(group)
+        except BaseException:
+            self._undo(group)
+            raise
         return answers
+
+    def _commit(self) -> None:
+        self._connection.execute("COMMIT")
+        self.commits += 1
+
+    def _undo(self, group: Sequence[Staged]) -> None:
+        roll_back(self._connection)
+        self._writer.forget(group)
 
     def _apply(self, staged: Staged) -> HostlerError | None:
         self._connection.execute("SAVEPOINT one")
         try:
-            self._writer.apply(staged)
+            self._writer.apply([staged])
         except HostlerError as refusal:
             self._connection.execute("ROLLBACK TO one")
             self._connection.execute("RELEASE one")
+            self._writer.forget([staged])
             return refusal
         self._connection.execute("RELEASE one")
         return None

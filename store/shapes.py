@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import orjson
-
-from store.contracts import Grant, GrantAction, NodeRecord
+from store.contracts import ComputeExecutor, GateExecutor, Grant, GrantAction, GraphPlan, NodeRecord
 from store.lifecycle import Status
 
 
@@ -27,17 +25,17 @@ class Shape:
     bundle_sha256: str | None
 
 
-def shape_of(data: bytes) -> Shape:
-    """Return the shape of the graph plan with those canonical bytes."""
-    plan = orjson.loads(data)
-    positions, gates, computes = {}, set(), {}
-    for position, node in enumerate(plan["nodes"]):
-        positions[node["key"]] = position
-        if node["executor"]["kind"] == "gate":
-            gates.add(node["key"])
-        elif node["executor"]["kind"] == "compute":
-            computes[node["key"]] = node["executor"]["compute"]
-    return Shape(positions, frozenset(gates), computes, plan["bundle_sha256"])
+def shape_of(plan: GraphPlan) -> Shape:
+    """Return the shape of *plan*."""
+    executors = {node.key: node.executor for node in plan.nodes}
+    return Shape(
+        positions={key: position for position, key in enumerate(executors)},
+        gates=frozenset(key for key, executor in executors.items() if isinstance(executor, GateExecutor)),
+        computes={
+            key: executor.compute for key, executor in executors.items() if isinstance(executor, ComputeExecutor)
+        },
+        bundle_sha256=plan.bundle_sha256,
+    )
 
 
 def is_granted(before: NodeRecord, shape: Shape, grants: tuple[Grant, ...]) -> bool:
