@@ -1,7 +1,7 @@
 """The only writer of the store in this process; what has gathered is committed together.
 
-The first pending commit makes it tell itself to flush; all that has arrived by then is one group. This thread exists
-to wait for the disk, the one place where an actor blocks.
+A commit behind which nothing waits is made at once; else the first pending one makes it tell itself to flush, and all
+that has arrived by then is one group. This thread exists to wait for the disk, the one place where an actor blocks.
 """
 
 import os
@@ -74,9 +74,11 @@ class RunStore(Shell):
         """Take one message."""
         match message:
             case Commit():
-                if not self._pending:
-                    self.actor_ref.tell(Flush())
                 self._pending.append(message)
+                if self.actor_inbox.empty():
+                    self._flush()
+                elif len(self._pending) == 1:
+                    self.actor_ref.tell(Flush())
             case Flush():
                 self._flush()
             case ClaimRun():
@@ -108,11 +110,16 @@ class RunStore(Shell):
             refusals = list(self._store.write([commit.transaction for commit in group]))
         else:
             refusals = [gone] * len(group)
+        made: dict[Address, int] = {}
         for commit, refusal in zip(group, refusals, strict=True):
             if refusal is None:
-                tell(commit.reply_to, Committed(number=commit.number))
-            else:
-                tell(commit.reply_to, CommitRefused(number=commit.number, error=refusal))
+                made[commit.reply_to] = commit.number
+                continue
+            if commit.reply_to in made:
+                tell(commit.reply_to, Committed(number=made.pop(commit.reply_to)))
+            tell(commit.reply_to, CommitRefused(number=commit.number, error=refusal))
+        for address, number in made.items():
+            tell(address, Committed(number=number))
 
     def _gone(self) -> HostlerError | None:
         """Say what is missing without which no write of this host may count."""

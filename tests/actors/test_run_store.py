@@ -78,7 +78,7 @@ def test_a_refusal_is_told_to_its_own_caller_and_the_others_are_committed(parts)
     assert isinstance(answers["c"], Committed)
 
 
-def test_what_arrives_while_a_commit_is_made_becomes_one_group():
+def test_what_arrives_while_a_commit_is_made_becomes_one_group_with_one_answer():
     entered, go = threading.Event(), threading.Event()
 
     class Slow(Store):
@@ -94,9 +94,22 @@ def test_what_arrives_while_a_commit_is_made_becomes_one_group():
     for number in range(1, 21):
         actor.tell(commit(number, number, box))
     go.set()
-    assert [box.get(timeout=5).number for _ in range(21)] == list(range(21))
+    assert [box.get(timeout=5) for _ in range(2)] == [Committed(number=0), Committed(number=20)]
     assert [len(group) for group in store.groups] == [1, 20]
     actor.stop(block=True, timeout=5)
+    os.close(identity.other_end)
+    os.close(identity.fd)
+
+
+def test_a_caller_hears_of_what_is_durable_before_it_hears_of_a_refusal():
+    store, identity, box = Store(), Identity(), Mailbox()
+    store.refuses = {3}
+    actor = RunStore(open_store=lambda: store, identity=identity)
+    actor.setup()
+    actor._pending = [commit(number, number, box) for number in range(1, 5)]
+    actor._flush()
+    assert [type(box.get(timeout=5)) for _ in range(3)] == [Committed, CommitRefused, Committed]
+    actor.teardown()
     os.close(identity.other_end)
     os.close(identity.fd)
 
