@@ -4,18 +4,14 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-import yaml
 from pydantic import JsonValue
 
 from hostler.reading import read_bounded
 from hostler.refusals import about, invalid
 from hostres.errors import HostlerError
 from store.values import check, parse_json
-
-MAX_VALUES: Final = 2_000_000
-"""Values of a YAML file once its aliases are expanded; a few lines can ask for more than any memory."""
 
 
 def read_document(path: Path) -> JsonValue:
@@ -50,69 +46,10 @@ def _toml(data: bytes) -> JsonValue:
 
 
 def _yaml(data: bytes) -> JsonValue:
-    try:
-        value: JsonValue = yaml.load(data.decode(), Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
-    except yaml.MarkedYAMLError as error:
-        line = f" at line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise invalid(f"it is not YAML: {error.problem or error.context}{line}", "mend that line") from error
-    except yaml.YAMLError as error:
-        raise invalid(f"it is not YAML: {error}", "mend it") from error
-    except RecursionError as error:
-        raise invalid("it is nested too deeply", "use flatter values") from error
-    _bound(value)
-    check(value)
-    return value
+    from hostler.yaml_documents import parse_yaml  # noqa: PLC0415 (slow, and many files are in another language)
 
+    return parse_yaml(data)
 
-def _bound(value: Any) -> None:
-    """Refuse a value that aliases make too large, or endless, before anything walks through all of it."""
-    left = MAX_VALUES
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        left -= 1
-        if left < 0:
-            raise invalid("its aliases make it too large", "write out what is meant, without aliases to aliases")
-        if isinstance(each, dict):
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """The safe loader, but without the surprises that lose or change what was written."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002
-        seen: set[str] = set()
-        for name, _ in node.value:
-            line = name.start_mark.line + 1
-            if name.tag == "tag:yaml.org,2002:merge":
-                continue
-            if name.tag != "tag:yaml.org,2002:str":
-                raise invalid(f"the key {getattr(name, 'value', '')!r} at line {line} is no text", "put it in quotes")
-            if name.value in seen:
-                raise invalid(f"the key {name.value} stands twice, again at line {line}", "keep one of them")
-            seen.add(name.value)
-        return super().construct_mapping(node, deep)
-
-    def construct_clock(self, node: yaml.ScalarNode) -> Any:
-        """Refuse 1:30, which this language reads as 90; take other numbers."""
-        if ":" in node.value:
-            raise invalid(
-                f"{node.value} at line {node.start_mark.line + 1} would be read as a number to the base of 60",
-                "put it in quotes",
-            )
-        whole = node.tag.endswith(":int")
-        return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
-
-    def refuse_date(self, node: yaml.ScalarNode) -> Any:
-        """Refuse a date, which JSON cannot hold."""
-        raise invalid(f"{node.value} at line {node.start_mark.line + 1} would be read as a date", "put it in quotes")
-
-
-_StrictLoader.add_constructor("tag:yaml.org,2002:int", _StrictLoader.construct_clock)
-_StrictLoader.add_constructor("tag:yaml.org,2002:float", _StrictLoader.construct_clock)
-_StrictLoader.add_constructor("tag:yaml.org,2002:timestamp", _StrictLoader.refuse_date)
 
 _PARSERS: Final[Mapping[str, Callable[[bytes], JsonValue]]] = MappingProxyType(
     {

@@ -6,11 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
-from referencing import Registry as NoDocuments
-from referencing.exceptions import Unresolvable
 
 from hostler.building import Build
 from hostler.command_nodes import COMMAND_SECONDS
@@ -217,13 +213,9 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
 def _input(name: str, schema: Mapping[str, JsonValue]) -> Input:
     if not INPUT_NAME.fullmatch(name):
         raise invalid("it is no name for an input", "use letters, digits, _ and -")
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        at = place(list(error.absolute_path))
-        raise invalid(f"{at}: {error.message}" if at else error.message, "write it as JSON Schema") from error
-    validator = Draft202012Validator(schema, registry=NoDocuments())
-    check = partial(_check, validator)
+    from hostler.json_schemas import checker  # noqa: PLC0415 (slow, and many graphs take no input)
+
+    check = checker(schema)
     default = schema.get("default")
     if "default" in schema:
         try:
@@ -239,16 +231,3 @@ def _input(name: str, schema: Mapping[str, JsonValue]) -> Input:
         text=takes_text(schema),
         description=description if isinstance(description, str) else "",
     )
-
-
-def _check(validator: Draft202012Validator, value: JsonValue) -> JsonValue:
-    try:
-        problem = best_match(validator.iter_errors(value))
-    except Unresolvable as error:
-        raise invalid(
-            f"its schema refers to {error.ref}, which is not in the file", "write it into the file"
-        ) from error
-    if problem is not None:
-        at = list(problem.absolute_path)
-        raise invalid(f"{place(at)}: {problem.message}" if at else problem.message, "give a value that fits its schema")
-    return value

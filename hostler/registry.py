@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType, ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.operations import Operation
 from hostler.refusals import invalid, listed, one_line
 from hostres.errors import HostlerError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP: Final = "hostler.operations"
 
@@ -49,6 +51,12 @@ def operations_of(names: Mapping[str, Any]) -> dict[Name, Operation]:
     return {(each.kind, each.version): each for each in names.values() if isinstance(each, Operation)}
 
 
+def _entry_points() -> "Iterable[EntryPoint]":
+    from importlib.metadata import entry_points  # noqa: PLC0415 (slow, and seldom needed)
+
+    return entry_points(group=GROUP)
+
+
 class Registry:
     """Operations by kind and version, found when they are asked for; safe to share between threads."""
 
@@ -56,10 +64,10 @@ class Registry:
         self,
         *,
         built_in: Mapping[str, str] = BUILT_IN,
-        installed: Callable[[], Iterable[EntryPoint]] = lambda: entry_points(group=GROUP),
+        installed: "Callable[[], Iterable[EntryPoint]] | None" = None,
     ) -> None:
         self._built_in = built_in
-        self._installed = installed
+        self._installed = installed or _entry_points
         self._lock = threading.RLock()
         self._modules: dict[str, Mapping[Name, Operation]] = {}
         self._packaged: dict[Name, Operation] | None = None
@@ -117,7 +125,7 @@ class Registry:
                         self._broken.append(f"{entry.value} brings {name[0]}@{name[1]} a second time")
         return self._packaged
 
-    def _of_entry(self, entry: EntryPoint) -> Mapping[Name, Operation]:
+    def _of_entry(self, entry: "EntryPoint") -> Mapping[Name, Operation]:
         try:
             loaded = entry.load()
             if isinstance(loaded, ModuleType):
