@@ -11,7 +11,7 @@ from scripts.benchmarks.effort import EFFORTS
 from scripts.benchmarks.results import Row, document, table, verdict
 from scripts.benchmarks.surroundings import machine
 
-AREAS: Final = ("admission", "exec")
+AREAS: Final = ("admission", "exec", "store")
 EXIT_USAGE: Final = 2
 
 
@@ -31,7 +31,7 @@ def main() -> int:
     parser.set_defaults(effort="full")
     args = parser.parse_args()
     if args.area not in AREAS:
-        parser.error(f"there is no area {args.area}; there are {' and '.join(AREAS)}")
+        parser.error(f"there is no area {args.area}; there are {', '.join(AREAS)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     described = {**machine(), "effort": args.effort}
     rows: list[Row] = []

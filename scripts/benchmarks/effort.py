@@ -24,6 +24,10 @@ class Effort:
         crowd_releases: Hand-overs watched there.
         storm_s: Seconds of a storm of small claims.
         storms: Storms of each kind.
+        batches: Batches of commits in a round.
+        shared_s: Seconds in which processes write one store, in a round.
+        large: Nodes of a large run.
+        chain: Nodes of a run whose commits are counted.
 
     """
 
@@ -42,6 +46,10 @@ class Effort:
     crowd_releases: int
     storm_s: float
     storms: int
+    batches: int
+    shared_s: float
+    large: int
+    chain: int
 
 
 FULL: Final = Effort(
@@ -60,6 +68,10 @@ FULL: Final = Effort(
     crowd_releases=30,
     storm_s=7.0,
     storms=2,
+    batches=15,
+    shared_s=1.0,
+    large=10_000,
+    chain=300,
 )
 
 QUICK: Final = Effort(
@@ -78,6 +90,10 @@ QUICK: Final = Effort(
     crowd_releases=10,
     storm_s=4.0,
     storms=1,
+    batches=20,
+    shared_s=1.0,
+    large=3_000,
+    chain=100,
 )
 
 SMOKE: Final = Effort(
@@ -96,6 +112,10 @@ SMOKE: Final = Effort(
     crowd_releases=3,
     storm_s=0.3,
     storms=1,
+    batches=1,
+    shared_s=0.1,
+    large=40,
+    chain=4,
 )
 
 EFFORTS: Final = {"full": FULL, "quick": QUICK, "smoke": SMOKE}
