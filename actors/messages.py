@@ -346,11 +346,17 @@ class WorkEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """Make a transaction durable; `Committed` or `CommitRefused` answers."""
+    """Make a transaction durable; `Committed` or `CommitRefused` answers.
+
+    Attributes:
+        awaited: Whether anything is to be done once it is; if not, it may wait a little for others.
+
+    """
 
     number: int
     transaction: Transaction
     reply_to: Address
+    awaited: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

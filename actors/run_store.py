@@ -1,16 +1,17 @@
 """The only writer of the store in this process; what has gathered is committed together.
 
 A commit behind which nothing waits is made at once; else the first pending one makes it tell itself to flush, and all
-that has arrived by then is one group. This thread exists to wait for the disk, the one place where an actor blocks.
+that has arrived by then is one group. A commit for which nobody waits may gather others for `GATHER_S`. This thread
+exists to wait for the disk, the one place where an actor blocks.
 """
 
 import os
 import select
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
-from actors.actions import Address
+from actors.actions import Address, TimerName
 from actors.messages import (
     ClaimRefused,
     ClaimRun,
@@ -19,6 +20,7 @@ from actors.messages import (
     Committed,
     CreateRefused,
     CreateRun,
+    Due,
     Flush,
     FollowRequests,
     ForgetRequests,
@@ -27,12 +29,17 @@ from actors.messages import (
     RequestsFound,
     RunClaimed,
     RunCreated,
+    StartTimer,
     Woken,
 )
 from actors.shell import Shell, tell
 from hostres.errors import Code, HostlerError
 from store.hosts import HostIdentity
 from store.run_store import RunStore as Store
+
+GATHER: Final = TimerName(kind="gather")
+GATHER_S: Final = 0.01
+"""How much finished pure work a crash may cost, which is done again then."""
 
 
 class RunStore(Shell):
@@ -43,13 +50,16 @@ class RunStore(Shell):
         *,
         open_store: Callable[[], Store],
         identity: HostIdentity,
+        timer: Address,
         name: str = "run-store",
         parent: Address | None = None,
     ) -> None:
         super().__init__(name=name, parent=parent)
         self._open_store = open_store
         self._identity = identity
+        self._timer = timer
         self._pending: list[Commit] = []
+        self._will_flush = False
         self._followers: dict[str, Address] = {}
         self._stop_listening: int | None = None
 
@@ -75,11 +85,8 @@ class RunStore(Shell):
         match message:
             case Commit():
                 self._pending.append(message)
-                if self.actor_inbox.empty():
-                    self._flush()
-                elif len(self._pending) == 1:
-                    self.actor_ref.tell(Flush())
-            case Flush():
+                self._flush_in_time(message)
+            case Flush() | Due():
                 self._flush()
             case ClaimRun():
                 self._flush()
@@ -100,7 +107,20 @@ class RunStore(Shell):
             case _:
                 super().handle(message)
 
+    def _flush_in_time(self, commit: Commit) -> None:
+        if not commit.awaited:
+            if len(self._pending) == 1:
+                self._timer.tell(
+                    StartTimer(owner=self.actor_urn, timer=GATHER, seconds=GATHER_S, reply_to=self.actor_ref)
+                )
+        elif self.actor_inbox.empty():
+            self._flush()
+        elif not self._will_flush:
+            self._will_flush = True
+            self.actor_ref.tell(Flush())
+
     def _flush(self) -> None:
+        self._will_flush = False
         group, self._pending = self._pending, []
         if not group:
             return

@@ -211,7 +211,12 @@ class Scheduler(Shell):
             self._commits += 1
             self._outbox.append((self._commits, list(decision.after)))
             self._services.store.tell(
-                Commit(number=self._commits, transaction=decision.transaction, reply_to=self.actor_ref)
+                Commit(
+                    number=self._commits,
+                    transaction=decision.transaction,
+                    reply_to=self.actor_ref,
+                    awaited=not all(isinstance(action, NodeChanged) for action in decision.after),
+                )
             )
         elif self._outbox:  # nothing may overtake what waits for the disk
             self._outbox[-1][1].extend(decision.after)

@@ -153,24 +153,26 @@ class Supervisor(Shell):
 
     @property
     def _store(self) -> pykka.ActorRef[Any]:
-        return self._services[0]
+        return self._services[1]
 
     def _children(self) -> tuple[_Child, ...]:
         parts, parent = self._parts, self.actor_ref
         return (
+            _Child("timer", lambda: Timer.start(parent=parent)),
             _Child(
                 "run-store",
-                lambda: RunStore.start(open_store=parts.open_store, identity=parts.identity, parent=parent),
+                lambda: RunStore.start(
+                    open_store=parts.open_store, identity=parts.identity, timer=self._services[0], parent=parent
+                ),
             ),
             _Child("host-resources", lambda: HostResources.start(coordinator=parts.coordinator, parent=parent)),
             _Child("authorization", lambda: Authorization.start(parent=parent)),
-            _Child("timer", lambda: Timer.start(parent=parent)),
         )
 
     def _start_services(self, first: int) -> None:
         for child in self._children()[first:]:
             self._services.append(child.start())
-        store, machine, authorization, timer = self._services
+        timer, store, machine, authorization = self._services
         self._shared = Services(
             store=store,
             machine=machine,

@@ -42,7 +42,8 @@ class Timer(Shell):
                     key = message.owner, message.timer
                     self._set[key] = self._count, message.reply_to
                     heapq.heappush(self._heap, (time.monotonic() + message.seconds, self._count, key))
-                    self._changed.notify()
+                    if self._heap[0][1] == self._count:  # else its thread waits for an earlier one anyway
+                        self._changed.notify()
                 case StopTimer():
                     self._set.pop((message.owner, message.timer), None)
                 case StopTimers():

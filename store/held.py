@@ -101,7 +101,7 @@ class Held:
     def has_moved(self) -> bool:
         """Whether its status or the count of its nodes differ from what is stored."""
         stored = self._stored
-        return stored[0] != self.head.status.value or stored[5] != counts_text(self.head.counts)
+        return bool(stored[0] != self.head.status.value or stored[5] != counts_text(self.head.counts))
 
     @property
     def stored_status(self) -> str:

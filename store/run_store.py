@@ -43,10 +43,10 @@ _UNFINISHED: Final = (
 )
 
 
-def _file_of(home: Home) -> tuple[int, int] | None:
+def _file_of(database: str) -> tuple[int, int] | None:
     # never by opening it: closing a second descriptor would drop the locks that SQLite holds in this process
     try:
-        status = os.lstat(home.database)
+        status = os.lstat(database)
     except FileNotFoundError:
         return None
     return status.st_dev, status.st_ino
@@ -69,7 +69,8 @@ class RunStore:
         self._content = Content(home.content)
         self._writer = Writer(connection, self._content, limits)
         self._one_at_a_time = threading.RLock()
-        self._file = _file_of(home)
+        self._path = os.fspath(home.database)
+        self._file = _file_of(self._path)
 
     @classmethod
     def open(cls, home: Home, *, clock: Clock, limits: Limits | None = None) -> "RunStore":
@@ -98,7 +99,7 @@ class RunStore:
 
     def still_there(self) -> bool:
         """Say whether the file that is written is still the one that everybody else finds under its name."""
-        return _file_of(self._home) == self._file
+        return _file_of(self._path) == self._file
 
     def close(self) -> None:
         """Close the file; idempotent."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Any, Final
 
+from actors.mailbox import Mailbox
 from actors.messages import Commit, Committed
 from actors.run_store import RunStore as Actor
 from scripts.benchmarks.bare_commits import BareCommits
@@ -47,7 +48,7 @@ class _Subject:
     def __init__(self, stored: Stored, runs: int) -> None:
         self.stored = stored
         self.transitions = [stored.transitions(NODES) for _ in range(runs)]
-        self.actor = Actor.start(open_store=lambda: stored.store, identity=stored.identity)
+        self.actor = Actor.start(open_store=lambda: stored.store, identity=stored.identity, timer=Mailbox())
 
     def alone(self) -> None:
         """One after the other, straight into the store."""

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from actors.mailbox import Mailbox
-from actors.messages import Commit, CommitRefused, Committed, FollowRequests, RequestsArrived
-from actors.run_store import RunStore
+from actors.messages import Commit, CommitRefused, Committed, Due, FollowRequests, RequestsArrived
+from actors.run_store import GATHER, GATHER_S, RunStore
 from hostres.errors import Code, HostlerError
 from tests.support import until
 
@@ -54,7 +54,7 @@ class Store:
 @pytest.fixture
 def parts():
     store, identity = Store(), Identity()
-    actor = RunStore.start(open_store=lambda: store, identity=identity)
+    actor = RunStore.start(open_store=lambda: store, identity=identity, timer=Mailbox())
     yield actor, store, identity
     actor.stop(block=True, timeout=5)
     assert store.closed
@@ -88,7 +88,7 @@ def test_what_arrives_while_a_commit_is_made_becomes_one_group_with_one_answer()
             return super().write(transactions)
 
     store, identity, box = Slow(), Identity(), Mailbox()
-    actor = RunStore.start(open_store=lambda: store, identity=identity)
+    actor = RunStore.start(open_store=lambda: store, identity=identity, timer=Mailbox())
     actor.tell(commit(0, "first", box))
     assert entered.wait(5)
     for number in range(1, 21):
@@ -104,12 +104,31 @@ def test_what_arrives_while_a_commit_is_made_becomes_one_group_with_one_answer()
 def test_a_caller_hears_of_what_is_durable_before_it_hears_of_a_refusal():
     store, identity, box = Store(), Identity(), Mailbox()
     store.refuses = {3}
-    actor = RunStore(open_store=lambda: store, identity=identity)
+    actor = RunStore(open_store=lambda: store, identity=identity, timer=Mailbox())
     actor.setup()
     actor._pending = [commit(number, number, box) for number in range(1, 5)]
     actor._flush()
     assert [type(box.get(timeout=5)) for _ in range(3)] == [Committed, CommitRefused, Committed]
     actor.teardown()
+    os.close(identity.other_end)
+    os.close(identity.fd)
+
+
+def test_a_commit_nobody_waits_for_gathers_others_until_it_is_due_or_one_is_awaited():
+    store, identity, box, timer = Store(), Identity(), Mailbox(), Mailbox()
+    actor = RunStore.start(open_store=lambda: store, identity=identity, timer=timer)
+    for number in range(3):
+        actor.tell(Commit(number=number, transaction=number, reply_to=box, awaited=False))
+    started = timer.get(timeout=5)
+    assert (started.timer, started.seconds, started.reply_to) == (GATHER, GATHER_S, actor)
+    assert not store.groups
+    actor.tell(Due(timer=GATHER))
+    assert box.get(timeout=5) == Committed(number=2)
+    actor.tell(Commit(number=3, transaction=3, reply_to=box, awaited=False))
+    actor.tell(Commit(number=4, transaction=4, reply_to=box))
+    assert box.get(timeout=5) == Committed(number=4)
+    assert store.groups == [[0, 1, 2], [3, 4]]
+    actor.stop(block=True, timeout=5)
     os.close(identity.other_end)
     os.close(identity.fd)
 
@@ -126,7 +145,7 @@ def test_a_host_whose_file_is_gone_commits_nothing(parts, gone):
 
 def test_what_was_handed_in_before_the_stop_is_committed():
     store, identity, box = Store(), Identity(), Mailbox()
-    actor = RunStore.start(open_store=lambda: store, identity=identity)
+    actor = RunStore.start(open_store=lambda: store, identity=identity, timer=Mailbox())
     for number in range(5):
         actor.tell(commit(number, number, box))
     actor.stop(block=True, timeout=5)
@@ -153,7 +172,7 @@ def test_a_store_that_cannot_be_opened_is_reported():
         raise HostlerError(Code.NEWER_SCHEMA, "newer", "upgrade")
 
     identity, box = Identity(), Mailbox()
-    actor = RunStore.start(open_store=fails, identity=identity, parent=box)
+    actor = RunStore.start(open_store=fails, identity=identity, timer=Mailbox(), parent=box)
     assert box.get(timeout=5).error.code is Code.NEWER_SCHEMA
     until(lambda: not actor.is_alive())
     os.close(identity.other_end)
