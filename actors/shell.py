@@ -6,6 +6,7 @@ the parent once, take no further message, stop.
 """
 
 import logging
+from queue import SimpleQueue
 from typing import Any, ClassVar
 
 import pykka
@@ -39,6 +40,11 @@ class Shell(pykka.ThreadingActor):
     """
 
     use_daemon_thread: ClassVar[bool] = True
+
+    @staticmethod
+    def _create_actor_inbox() -> SimpleQueue[Any]:
+        """Return the inbox; pykka's own is a `Queue`, whose counts and limits nobody needs and every message pays."""
+        return SimpleQueue()
 
     def __init__(self, *, name: str, parent: Address | None) -> None:
         super().__init__()
