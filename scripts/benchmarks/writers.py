@@ -16,7 +16,7 @@ from scripts.benchmarks.stored_runs import ROWS, Stored
 from scripts.benchmarks.surroundings import scratch
 from store.transactions import Transaction
 
-NODES: Final = 20
+NODES: Final = 40
 BATCH: Final = 32
 CROWD: Final = 32
 FLOOR: Final = "bare commits"
@@ -59,6 +59,10 @@ class _Subject:
         """One of each of many runs, in one group."""
         _accept(self.stored.store.write([next(one) for one in self.transitions[:CROWD]]))
 
+    def group_of_one(self) -> None:
+        """As many of one run, in one group."""
+        _accept(self.stored.store.write([next(self.transitions[0]) for _ in range(CROWD)]))
+
     def through_actor(self, writers: int, each: int) -> int:
         """Let writers hand in their next transition as soon as their last is durable; return the commits made."""
         before = self.stored.store.commits
@@ -97,6 +101,7 @@ def rows(effort: Effort) -> list[Row]:
             FLOOR: (BATCH, lambda: bare.commit(BATCH)),
             "store, 1 writer": (BATCH, subject.alone),
             f"store, {CROWD} queued": (CROWD, subject.group),
+            f"store, {CROWD} queued of one run": (CROWD, subject.group_of_one),
         }
         for way in ways.values():
             way[1]()

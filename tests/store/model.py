@@ -173,7 +173,7 @@ class MemoryStore:
             node.key: NodeRecord(key=node.key, status=Status.PENDING if node.dependencies else Status.READY)
             for node in plan.nodes
         }
-        run = self._runs[record.run_id] = _Run(record=record, plan=plan, shape=shape_of(encode(plan)), nodes=nodes)
+        run = self._runs[record.run_id] = _Run(record=record, plan=plan, shape=shape_of(plan), nodes=nodes)
         run.tally.update(node.status for node in nodes.values())
         data = {
             "workflow": plan.workflow,

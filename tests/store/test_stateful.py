@@ -21,7 +21,6 @@ from hostres.errors import Code, HostlerError
 from store.clock import Stamp, instant
 from store.contracts import EventKind, Grant, GrantAction, GraphPlan, NodeRecord, RequestKind, Summary
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts, run_status
-from store.records import encode
 from store.requests import cancel_id
 from store.shapes import is_granted, shape_of
 from store.transactions import Fence, FrozenPlan, NewEvent, Output, Transaction
@@ -384,7 +383,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
             for rise in (0, 1)
         ]
         gate = before.key == "a" and seen.plan is PLANS[1]
-        granted = grant is not None and is_granted(before, shape_of(encode(seen.plan)), (grant,))
+        granted = grant is not None and is_granted(before, shape_of(seen.plan), (grant,))
         legal = [one for one in candidates if refusal(before, one, gate=gate, granted=granted) is None]
         if not legal and not rarely(data, 3):
             return before, [], []
