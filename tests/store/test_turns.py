@@ -12,8 +12,9 @@ import pytest
 
 from hostres.errors import Code, HostlerError
 from store.home import Home
+from store.run_store import RunStore
 from store.turns import FILE, Turns
-from tests.store.support import NOTE, Setting, assert_refused
+from tests.store.support import CLOCK, NOTE, Setting, assert_refused
 
 NEXT_IN_LINE = """
 import sys
@@ -64,18 +65,14 @@ def test_a_turn_is_given_up_after_a_while(setting: Setting) -> None:
     process.communicate()
 
 
-def test_a_store_whose_line_cannot_be_opened_is_written_without_one(tmp_path: Path) -> None:
-    Home.open(tmp_path / "home", create=True)
-    (tmp_path / "home" / FILE).mkdir(mode=0o700)
-    setting = Setting(tmp_path / "home")
-    setting.accept(setting.claimed(), events=(NOTE,))
-    setting.close()
-
-
-def test_a_line_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_a_line_that_is_no_file_of_ours_is_refused(tmp_path: Path, kind: str) -> None:
     home = Home.open(tmp_path / "home", create=True)
     (tmp_path / "other").write_text("")
-    os.symlink(tmp_path / "other", home.root / FILE)
+    if kind == "link":
+        os.symlink(tmp_path / "other", home.root / FILE)
+    else:
+        (home.root / FILE).mkdir(mode=0o700)
     with pytest.raises(HostlerError) as caught:
-        Setting(tmp_path / "home")
+        RunStore.open(home, clock=CLOCK)
     assert_refused(caught.value, Code.UNSAFE_STATE, FILE)
