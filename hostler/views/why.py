@@ -11,7 +11,7 @@ from hostler.views.terminal import duration, harmless
 from hostler.views.waiting import waiting_on
 from hostres.rows import ADMITTED, Row
 from store.contracts import GraphPlan, NodeRecord, PlannedNode
-from store.lifecycle import FINAL, LIVE, RUN_FINAL, Status
+from store.lifecycle import FINAL, LIVE, RUN_FINAL, RUN_RESTING, Status
 from store.reader import RunView
 
 
@@ -103,7 +103,7 @@ def why_node(scene: Scene, key: str) -> Why:
     """Say why a node of a run stands where it stands."""
     node = scene.node(key)
     text, command = _of_status(scene, node)
-    if node.status in LIVE and not scene.owned and scene.run.status not in RUN_FINAL:
+    if node.status in LIVE and not scene.owned and scene.run.status not in RUN_FINAL | RUN_RESTING:
         nobody, command = _nobody(scene)
         text = f"{text} {nobody}"
     return Why(node=key, status=node.status.value, text=harmless(text), command=command)

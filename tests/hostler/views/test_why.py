@@ -68,7 +68,7 @@ def test_every_run_has_one_too(status: RunStatus, alive: bool | None) -> None:
 def test_a_pending_node_names_what_is_first_to_blame_and_what_moves_that() -> None:
     waiting = node("upload", Status.APPROVAL_REQUIRED, plan_sha256=NODE_SHA)
     done = [node("audio", Status.COMPLETED), node("text", Status.COMPLETED)]
-    said = why_node(scene(*done, waiting), "release")
+    said = why_node(scene(*done, waiting, status=RunStatus.APPROVAL_REQUIRED, alive=None), "release")
     assert "It waits for upload (approval-required)." in said.text
     assert "paid-cloud" in said.text
     assert said.command == f"hostler approve {RUN_ID} upload --plan {NODE_SHA}"
