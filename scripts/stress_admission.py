@@ -171,21 +171,25 @@ class Torment:
         os.set_blocking(self._say, True)
         self._heard = b""
         self._stopped: list[tuple[float, int]] = []
+        self._killed: set[int] = set()
+        self._failed: list[str] = []
         self._seeds = iter(range(seed * 100_000, (seed + 1) * 100_000))
         self._workers = [self._start() for _ in range(workers)]
 
-    def go_on(self, until_s: float) -> None:
-        """Torment until the monotonic second *until_s*."""
-        while (now_s := time.monotonic()) < until_s:
+    def go_on(self, until_s: float, least: int) -> None:
+        """Torment until the monotonic second *until_s*, and until *least* turns, kills and stops have been seen."""
+        while (now_s := time.monotonic()) < until_s or min(len(self.waits_s), self.kills, self.stops) < least:
             select.select([self._news], [], [], 0.03)
             self.listen()
             for stopped in tuple(self._stopped):
                 if stopped[0] <= now_s:
                     self._resume(stopped)
             luck = self._rnd.random()
-            if luck < 0.25 and (pidfd := self._victim()) is not None:
+            if luck < 0.25 and (victim := self._victim()) is not None:
+                pid, pidfd = victim
                 if luck < 0.12:
                     self.kills += 1
+                    self._killed.add(pid)
                     _send(pidfd, signal.SIGKILL)
                     os.close(pidfd)
                 else:
@@ -194,6 +198,7 @@ class Torment:
                     self._stopped.append((now_s + self._rnd.choice(STOPS_S), pidfd))
             for place, worker in enumerate(self._workers):
                 if worker.poll() is not None:
+                    self._check(worker)
                     self._workers[place] = self._start()
 
     def finish(self) -> list[str]:
@@ -206,8 +211,10 @@ class Torment:
             select.select([self._news], [], [], 0.05)
             self.listen()
         wrong = [f"{len(left)} processes did not finish within {FINISH_S:g} s"] if (left := self._living()) else []
-        wrong += [f"a worker ended with code {worker.returncode}" for worker in self._workers if worker.poll()]
-        return wrong
+        for worker in self._workers:
+            if worker.poll() is not None:
+                self._check(worker)
+        return wrong + self._failed
 
     def listen(self) -> None:
         """Take what the workers say."""
@@ -248,9 +255,19 @@ class Torment:
             return self._marker in environ and str(OBSERVER).encode() not in words and pid != os.getpid()
         return False
 
-    def _victim(self) -> int | None:
+    def _check(self, worker: "subprocess.Popen[bytes]") -> None:
+        """Take note of a worker that did not end well, unless it was killed, which may take effect only later."""
+        killed = worker.pid in self._killed
+        self._killed.discard(worker.pid)
+        if worker.returncode and not (killed and worker.returncode == -signal.SIGKILL):
+            self._failed.append(f"a worker ended with code {worker.returncode}")
+
+    def _victim(self) -> tuple[int, int] | None:
+        """Return pid and descriptor of any process of this run, None if there is none."""
         living = self._living()
-        return self._open(self._rnd.choice(living)) if living else None
+        pid = self._rnd.choice(living) if living else 0
+        pidfd = self._open(pid) if pid else None
+        return None if pidfd is None else (pid, pidfd)
 
     def _open(self, pid: int) -> int | None:
         """Return a descriptor of the very process *pid*, None if it has gone."""
@@ -293,7 +310,7 @@ def check_end(folder: Path) -> list[str]:
     return wrong
 
 
-def run(seconds: float, workers: int, seed: int, folder: Path) -> int:
+def run(seconds: float, least: int, workers: int, seed: int, folder: Path) -> int:
     """Torment, let finish, and say what was found; 0 if everything holds."""
     os.environ["HOSTLER_MACHINE_DIR"] = f"{folder}/machine"
     os.environ.pop("HOSTLER_LEASE", None)
@@ -306,7 +323,7 @@ def run(seconds: float, workers: int, seed: int, folder: Path) -> int:
     )
     torment = Torment(folder, workers, seed)
     try:
-        torment.go_on(time.monotonic() + seconds)
+        torment.go_on(time.monotonic() + seconds, least)
         wrong = torment.finish()
         wrong += check_end(folder)
     finally:
@@ -334,6 +351,9 @@ def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="scripts/stress-admission", description="Torment admission.")
     parser.add_argument("--seconds", type=float, default=20.0, metavar="N", help="for how long (default: 20)")
+    parser.add_argument(
+        "--least", type=int, default=1, metavar="N", help="longer, until so many turns, kills and stops (default: 1)"
+    )
     parser.add_argument("--workers", type=int, default=8, metavar="N", help="how many (default: 8)")
     parser.add_argument(
         "--seed", type=int, default=None, metavar="N", help="of the random choices (default: another each time)"
@@ -351,7 +371,8 @@ def main() -> int:
         parser.error("some seconds, and at least one worker")
     folder = Path(tempfile.mkdtemp(prefix="stress-admission-"))
     try:
-        return run(args.seconds, args.workers, random.randrange(10_000) if args.seed is None else args.seed, folder)
+        seed = random.randrange(10_000) if args.seed is None else args.seed
+        return run(args.seconds, args.least, args.workers, seed, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

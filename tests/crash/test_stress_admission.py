@@ -16,7 +16,7 @@ from hostres.folders import machine_folder
 from tests.hostres.support import coordinator
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
-SECONDS = 10
+SECONDS, LEAST = 10, 6
 
 
 def load(name: str) -> ModuleType:
@@ -35,13 +35,31 @@ observer: Any = load("stress_observer")
 
 def test_admission_keeps_its_promises_whoever_is_killed_or_stopped() -> None:
     command = [sys.executable, str(SCRIPTS / "stress_admission.py"), "--seconds", str(SECONDS), "--workers", "6"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 50, check=False)
+    command += ["--least", str(LEAST)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found, verdict = done.stdout.splitlines()
     numbers = re.match(r"seed \d+: (\d+) turns, (\d+) kills, (\d+) stops, (\d+) looks", found)
     assert numbers is not None
-    assert min(map(int, numbers.groups())) > 5
+    assert min(map(int, numbers.groups()[:3])) >= LEAST
+    assert int(numbers[4]) > 0
     assert verdict == "stress-admission: never more held than there is, no waiter forgotten, no ticket left"
+
+
+def test_who_was_killed_in_the_last_moment_has_not_failed_and_who_failed_before_has(tmp_path: Path) -> None:
+    torment = stress.Torment(tmp_path, 0, 1)
+    try:
+        killed, shot, failed = (subprocess.Popen(command) for command in (["sleep", "60"], ["sleep", "60"], ["false"]))
+        torment._workers = [killed, shot]
+        torment._killed.add(killed.pid)
+        for process in (killed, shot, failed):
+            process.kill() if process is not failed else process.wait()
+        torment._check(failed)
+        for process in (killed, shot):
+            process.wait()
+        assert torment.finish() == ["a worker ended with code 1", "a worker ended with code -9"]
+    finally:
+        torment.close()
 
 
 def test_its_observer_sees_what_is_held_past_what_there_is_also_inside_a_ticket() -> None:
