@@ -20,12 +20,13 @@ from hostres.holders import Holder, holders_of
 from hostres.listing import Listing
 from hostres.locks import NEW, is_held
 from hostres.procfs import read_process
+from hostres.pulse import FILE as PULSE
 from hostres.revocation import FOLDER
 from hostres.state import DamagedStateError, StateFile
 from hostres.tickets import TicketFolder
 
 TICKETS: Final = "t"
-FILES: Final = frozenset({"gate", "state.json", "decisions.json"})
+FILES: Final = frozenset({"gate", "state.json", "decisions.json", PULSE})
 SEVERAL: Final = 5
 """So many names are told; the rest is counted."""
 PAUSE_S: Final = 0.01

@@ -22,6 +22,7 @@ from hostres.listing import DOZING, HOLDING, WAITING, Entry, Line, Listing, name
 from hostres.locks import FifoLock, Gate, is_unread, poke
 from hostres.nesting import Asker, check_part, check_wait, took_part
 from hostres.profile import Profile
+from hostres.pulse import FILE as PULSE
 from hostres.queue import Demand, decide
 from hostres.settings import MachineSettings
 from hostres.state import MachineState, StateFile
@@ -212,7 +213,8 @@ class Machine:
         awake = line.awake
         mine = awake.index(me)
         ticket.rank = min(mine, 2)
-        ticket.pulse.place = self._gate.place if host is None else self.tickets.path(host.name)
+        # the record of a ticket, as a change of its FIFO would let it seem to have been admitted just now
+        ticket.pulse.place = f"{self.folder}/{PULSE}" if host is None else self.tickets.path(f"{host.number}.json")
         if unprompted or mine <= 1:
             ticket.pulse.leave(again=unprompted)
         admitted = ticket.number in may_go

@@ -5,12 +5,15 @@ others only see whether these still do, and whoever sees first that they do not 
 """
 
 # A plain string, as for the tickets.
-# ruff: noqa: PTH116
+# ruff: noqa: PTH116, PTH119
 
 import contextlib
 import os
 import time
 from typing import Final
+
+from hostres.errors import HostlerError
+from hostres.folders import open_private
 
 BEATS: Final = 1.5
 """A sign that is not renewed for so many of the intervals in which it should be is missed."""
@@ -19,11 +22,15 @@ _PHASE: Final = time.monotonic()
 """All waiters of one process see to it in the same moment, those of different processes in different ones."""
 
 
+FILE: Final = "pulse"
+"""In the machine folder: of the machine's own line. Nothing else changes it, so that nothing hides a silence."""
+
+
 class Pulse:
     """The sign of one line, as one waiter in it sees it. Signs are compared, never dated: the wall clock may jump.
 
     Attributes:
-        place: The file whose modification time is the sign.
+        place: Whose modification time is the sign: `FILE`, or the record of the ticket inside which the line is.
 
     """
 
@@ -46,8 +53,8 @@ class Pulse:
         now = time.monotonic()
         if again or now - self._left_s >= self.RENEW_S:
             self._left_s = now
-            with contextlib.suppress(OSError):  # then others look too, which does no harm
-                os.utime(self.place, follow_symlinks=False)
+            with contextlib.suppress(OSError, HostlerError):  # then others look too, which does no harm
+                self._renew()
 
     def due(self, interval_s: float) -> float:
         """Return the monotonic second at which to see to it.
@@ -70,3 +77,11 @@ class Pulse:
             return True  # the folder is gone, or what the line is inside
         missed, self._seen_ns, self._seen_s = sign_ns == self._seen_ns, sign_ns, now
         return missed
+
+    def _renew(self) -> None:
+        try:
+            os.utime(self.place, follow_symlinks=False)
+        except FileNotFoundError:
+            if os.path.basename(self.place) != FILE:
+                raise  # of a ticket that has gone
+            os.close(open_private(self.place, os.O_WRONLY | os.O_CREAT))

@@ -3,11 +3,13 @@
 import os
 import select
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from hostres.clock import boot_ns
 from hostres.folders import machine_folder
+from hostres.inspection import inspect
 from hostres.listing import DOZING, WAITING
 from hostres.machine import Machine
 from hostres.nesting import Asker, Parent
@@ -209,3 +211,24 @@ def test_a_lowered_capacity_does_not_concern_who_waits_inside_a_ticket(crowd: Cr
     part.lock.close()
     assert crowd.look(inside)
     assert inside.entry(WAITING).parents == (outer.number,)
+
+
+def test_the_sign_of_a_line_inside_a_ticket_leaves_the_moment_of_its_admission(crowd: Crowd) -> None:
+    """By that moment it is known whether it may have taken its memory yet."""
+    outer = crowd.ask({"x": 1})
+    crowd.ask({"x": 1}, under=outer)
+    inside = crowd.ask({"x": 1}, under=outer)
+    fifo, sign = Path(outer.lock.place), Path(inside.pulse.place)
+    before = fifo.stat().st_ctime_ns, sign.stat().st_mtime_ns
+    os.utime(sign, (0, 0))
+    crowd.machine.look(inside, unprompted=True)
+    assert fifo.stat().st_ctime_ns == before[0]
+    assert sign.stat().st_mtime_ns >= before[1]
+
+
+def test_the_sign_of_the_machine_s_line_is_a_file_of_its_own_and_no_stranger_to_doctor(crowd: Crowd) -> None:
+    folder = machine_folder(os.environ)
+    crowd.ask({"x": 2})
+    crowd.ask({"x": 2})
+    assert (folder / "pulse").stat().st_size == 0
+    assert inspect(folder) == []
