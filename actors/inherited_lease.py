@@ -27,7 +27,7 @@ class InheritedLease(Lease):
         lock = FifoLock(found.place)
         lock.fd, lock.identity, lock.acquired = found.fd, (status.st_dev, status.st_ino), True
         record = Record(claims=found.claims, keys=(), asked_boot_ns=found.admitted_boot_ns)
-        ticket = Ticket(found.ticket, found.nonce, lock, record)
+        ticket = Ticket(record.demand(found.ticket), found.nonce, lock, record)
         ticket.holding, ticket.admitted_boot_ns = True, found.admitted_boot_ns
         return cls(cast("Machine", _NO_MACHINE), ticket)
 

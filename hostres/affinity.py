@@ -5,6 +5,7 @@ whoever is admitted next sees them without reading anything else.
 """
 
 import contextlib
+import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
@@ -65,6 +66,7 @@ def of_name(name: str) -> tuple[int, ...]:
     return tuple(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)
 
 
+@functools.cache
 def machine_cpus() -> int:
     """Return how many CPUs the machine has, whether or not this process may use them."""
     return os.cpu_count() or 1

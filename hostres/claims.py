@@ -68,6 +68,8 @@ def check_claims(claims: Mapping[str, int], capacity: Mapping[str, int]) -> None
 
     """
     for name, units in claims.items():
+        if type(units) is int and 1 <= units <= capacity.get(name, 0):
+            continue
         if not is_name(name):
             raise _invalid(f"{name!r} cannot name a resource", "use lower-case words, as in ffmpeg or video-encode")
         if not is_units(units, least=1):

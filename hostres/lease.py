@@ -54,7 +54,7 @@ class Lease:
         self._released_boot_ns: int | None = None
         self.ticket: Final = ticket.number
         self.claims: Final[Mapping[str, int]] = ticket.record.claims
-        self.cpus: Final = of_name(Path(ticket.lock.place).name)
+        self.cpus: Final = of_name(ticket.lock.place.rpartition("/")[2])
         self.admitted_boot_ns: Final = ticket.admitted_boot_ns
         self.environment: Final[Mapping[str, str]] = _environment(ticket)
 

@@ -12,7 +12,9 @@
 holds, and on the machine like any other once none does.
 """
 
+import os
 from bisect import insort
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from hostres.locks import NEW
@@ -22,6 +24,9 @@ DOZING: Final = "z"
 HOLDING: Final = "h"
 INSIDE: Final = "s"
 """First letter of a name that holds inside another; its state is `HOLDING`."""
+
+RECORD: Final = ".json"
+"""End of the name of a record."""
 
 
 class Entry(NamedTuple):
@@ -61,6 +66,17 @@ MAX_DIGITS: Final = 18
 def is_number(text: str) -> bool:
     """Return whether *text* can be the number of a ticket."""
     return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+
+
+def nonce_of(priority: int) -> str:
+    """Return a new nonce; a priority stands at its end, so that nobody need read a record to see that there is one."""
+    nonce = os.urandom(4).hex()
+    return f"{nonce}{priority:+d}" if priority else nonce
+
+
+def is_plain(nonce: str) -> bool:
+    """Return whether the order of arrival alone says when the turn of the ticket of a nonce comes."""
+    return nonce.isalnum()
 
 
 def name_of(number: int, nonce: str, state: str, parents: tuple[int, ...] = ()) -> str:
@@ -124,36 +140,51 @@ class Listing(Line):
         self._holders: dict[int, Entry] | None = None
 
     @classmethod
-    def of(cls, names: list[str]) -> "Listing":
-        """Read the names in `t/`."""
+    def of(cls, names: Iterable[str], known: dict[str, Entry] | None = None) -> "Listing":
+        """Read the names in `t/`.
+
+        Args:
+            names: The names.
+            known: What some of them tell; what the others tell is added.
+
+        """
         listing = cls()
+        known = {} if known is None else known
         nested: list[Entry] = []
         for name in names:
-            parts = name.split(".")
-            number = parts[0] if parts[-1] == "json" else parts[1] if len(parts) in (3, 4, 5) else ""
-            if not is_number(number):
-                (listing.unborn if name.startswith(NEW) else listing.strange).append(name)
+            entry = known.get(name) or listing._learn(name, known)
+            if entry is None:
                 continue
-            count = int(number)
-            if len(parts) == 2:
-                listing.records.add(count)
-            elif parts[0] == HOLDING and len(parts) < 5:
-                listing.holding.append(Entry(count, parts[2], HOLDING, name))
-            elif parts[0] in (WAITING, DOZING) and len(parts) == 3:
-                listing.waiting.append(Entry(count, parts[2], parts[0], name))
-            elif (entry := _nested(count, parts, name)) is not None:
+            if entry.parents:
                 nested.append(entry)
+            elif entry.state == HOLDING:
+                listing.holding.append(entry)
             else:
-                listing.strange.append(name)
-                continue
-            listing.highest = max(listing.highest, count)
+                listing.waiting.append(entry)
         listing.holding.sort()
         listing.waiting.sort()
+        last = (*listing.holding[-1:], *listing.waiting[-1:], *nested)
+        listing.highest = max([*listing.records, *[entry.number for entry in last]], default=0)
         if nested:
             listing._holders = {entry.number: entry for entry in (*listing.holding, *nested) if entry.state == HOLDING}
             for entry in nested:
                 listing.line(listing.host(entry)).add(entry)
         return listing
+
+    def _learn(self, name: str, known: dict[str, Entry]) -> Entry | None:
+        if name.endswith(RECORD):
+            number = name[: -len(RECORD)]
+            if is_number(number):
+                self.records.add(int(number))
+            else:
+                self.strange.append(name)
+            return None
+        entry = _entry(name)
+        if entry is not None:
+            known[name] = entry
+        else:
+            (self.unborn if name.startswith(NEW) else self.strange).append(name)
+        return entry
 
     @property
     def entries(self) -> list[Entry]:
@@ -207,7 +238,15 @@ class Listing(Line):
                 self.line(self.host(orphan)).add(orphan)
 
 
-def _nested(number: int, parts: list[str], name: str) -> Entry | None:
+def _entry(name: str) -> Entry | None:
+    parts = name.split(".")
+    if not (3 <= len(parts) <= 5 and is_number(parts[1])):
+        return None
+    number = int(parts[1])
+    if parts[0] == HOLDING and len(parts) < 5:
+        return Entry(number, parts[2], HOLDING, name)
+    if parts[0] in (WAITING, DOZING) and len(parts) == 3:
+        return Entry(number, parts[2], parts[0], name)
     parents = tuple(int(parent) for parent in parts[2].split("-") if is_number(parent))
     if not parents or len(parts) < 4:
         return None

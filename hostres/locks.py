@@ -14,7 +14,6 @@ import errno
 import logging
 import os
 import select
-import stat
 import threading
 import time
 import warnings
@@ -36,6 +35,11 @@ import fcntl  # noqa: E402  absent elsewhere
 NEW: Final = ".new."
 """Prefix of names that are not yet anyone's."""
 
+LOOK: Final = b"!"
+"""Says to a waiter: see who may go."""
+WATCH: Final = b"w"
+"""Says to a waiter: see whom you must watch; who may go is settled."""
+
 _LOG: Final = logging.getLogger("hostres")
 _BUSY: Final = (errno.EAGAIN, errno.EACCES)
 
@@ -44,6 +48,11 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
     """The short decision lock: one per path and process, one thread at a time, its file kept open.
 
     Released by LOCK_UN, so that no copy of the descriptor can keep it; never held across anything slow.
+
+    Attributes:
+        place: Where its file is.
+        fd: Its descriptor, -1 before it was first entered.
+
     """
 
     DELAY_S: Final = 0.00005
@@ -56,8 +65,9 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
     def __init__(self, path: str) -> None:
         super().__init__(path, sleep_func=self._pause)
         self.place = path
+        self.fd = -1
+        self._identity = (0, 0)
         self._thread = threading.Lock()
-        self._fd = -1
         self._since = 0.0
         self._named = False
         self._until: float | None = None
@@ -83,7 +93,9 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
             HostlerError: `wait-timeout` naming who holds it; `unsafe-state`.
 
         """
-        if not self._thread.acquire(timeout=-1 if until is None else max(0.0, until - time.monotonic())):
+        if not self._thread.acquire(blocking=False) and not self._thread.acquire(
+            timeout=-1 if until is None else max(0.0, until - time.monotonic())
+        ):
             raise HostlerError(Code.WAIT_TIMEOUT, "another thread is deciding about tickets", "try again")
         try:
             self._open()
@@ -99,7 +111,7 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
     def leave(self) -> None:
         """Give the gate back."""
         try:
-            if self._fd >= 0:
+            if self.fd >= 0:
                 self.unlock()
         finally:
             self.acquired = False
@@ -116,25 +128,24 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
 
     def trylock(self) -> None:
         """Lock the open file description, or raise `BlockingIOError`."""
-        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def unlock(self) -> None:
         """Unlock it for every copy of the descriptor."""
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        fcntl.flock(self.fd, fcntl.LOCK_UN)
 
     def _open(self) -> None:
-        if self._fd >= 0:
-            mine = os.fstat(self._fd)
-            with contextlib.suppress(FileNotFoundError):
-                there = os.lstat(self.place)
-                if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino):
-                    return
+        if self.fd >= 0:
+            if _identity(self.place) == self._identity:
+                return
             # the folder was replaced: a gate that others do not share decides nothing
-            descriptors.close(self._fd)
-            self._fd = -1
+            descriptors.close(self.fd)
+            self.fd = -1
         with descriptors.guard:
-            self._fd = descriptors.keep(open_private(self.place, os.O_RDWR | os.O_CREAT))
-        if os.fstat(self._fd).st_size > MAX_BYTES:
+            self.fd = descriptors.keep(open_private(self.place, os.O_RDWR | os.O_CREAT))
+        status = os.fstat(self.fd)
+        self._identity = (status.st_dev, status.st_ino)
+        if status.st_size > MAX_BYTES:
             raise HostlerError(Code.UNSAFE_STATE, f"{self.place} is no gate: it holds data", "move it away")
 
     def _do_open(self) -> None:
@@ -156,13 +167,13 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
     def _holders(self) -> str:
         from hostres.holders import holders_of  # noqa: PLC0415  the light path never needs it
 
-        found = holders_of([os.fstat(self._fd)])
+        found = holders_of([os.fstat(self.fd)])
         names = [f"pid {one.pid} ({one.command})" for row in found.values() for one in row if one.pid != os.getpid()]
         return ", ".join(names) or "an unknown process"
 
     def forget(self) -> None:
         """Start anew; called in a forked child."""
-        self._fd, self._thread, self.acquired = -1, threading.Lock(), False
+        self.fd, self._thread, self.acquired = -1, threading.Lock(), False
 
 
 class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
@@ -193,10 +204,12 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
             OSError: It cannot be made.
 
         """
-        lock = cls(f"{folder}/{NEW}{os.urandom(8).hex()}")
+        lock = cls(f"{folder}/{NEW}{name}")
         os.mkfifo(lock.place, 0o600)
         try:
-            lock.acquire(blocking=False)
+            lock._do_open()
+            lock.trylock()
+            lock.acquired = True
             lock.rename(f"{folder}/{name}")
         except BaseException:
             with contextlib.suppress(OSError):
@@ -228,18 +241,16 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
             if fd >= 0:
                 descriptors.close(fd)
 
-    def drain(self) -> None:
-        """Take the bytes of those who poked."""
-        with contextlib.suppress(BlockingIOError):
-            os.read(self.fd, 4096)
+    def drain(self) -> bytes:
+        """Take and return the bytes of those who poked."""
+        try:
+            return os.read(self.fd, 4096)
+        except BlockingIOError:
+            return b""
 
     def still_there(self) -> bool:
         """Return whether `place` still is this very FIFO."""
-        try:
-            status = os.lstat(self.place)
-        except OSError:
-            return False
-        return self.fd >= 0 and (status.st_dev, status.st_ino) == self.identity
+        return self.fd >= 0 and _identity(self.place) == self.identity
 
     def trylock(self) -> None:
         """Lock the open file description, or raise `BlockingIOError`."""
@@ -259,7 +270,7 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
             self.fd = descriptors.open_kept(self.place, flags)
         status = os.fstat(self.fd)
         wanted = file_mode(self.place)
-        if stat.S_IMODE(status.st_mode) != wanted:
+        if status.st_mode & 0o7777 != wanted:
             os.fchmod(self.fd, wanted)
         self.identity = (status.st_dev, status.st_ino)
 
@@ -274,6 +285,14 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
     def forget(self) -> None:
         """Start anew; called in a forked child."""
         self.fd, self.acquired = -1, False
+
+
+def _identity(place: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(place)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def probe(path: Path | str) -> int | None:
@@ -312,6 +331,15 @@ def probe(path: Path | str) -> int | None:
     return None
 
 
+def is_locked(fd: int) -> bool:
+    """Return whether somebody alive holds the lock of the FIFO that is open for watching as *fd*."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
 def is_held(path: Path | str) -> bool:
     """Return whether somebody alive holds the lock of the FIFO or file at *path*."""
     fd = probe(path)
@@ -335,8 +363,12 @@ def is_unread(path: Path | str) -> bool:
         descriptors.close(fd)
 
 
-def poke(path: Path | str) -> bool:
+def poke(path: Path | str, word: bytes = LOOK) -> bool:
     """Write one byte into the FIFO at *path*, which wakes its owner.
+
+    Args:
+        path: The FIFO.
+        word: What its owner is to do: `LOOK`, or only `WATCH`.
 
     Returns:
         Whether there is an owner to wake.
@@ -353,7 +385,7 @@ def poke(path: Path | str) -> bool:
                 raise
             return False
         try:
-            os.write(fd, b"!")
+            os.write(fd, word)
         except BlockingIOError:
             return True  # full of pokes: it will wake
         except OSError:

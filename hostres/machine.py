@@ -7,29 +7,29 @@ it only makes the oldest waiter patient; so nothing need wake anybody for it.
 """
 
 import contextlib
-import os
-import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Final
 
 from hostres import affinity
 from hostres.claims import MEMORY, check_claims
 from hostres.clock import boot_ns
-from hostres.errors import Code, HostlerError, unavailable
-from hostres.folders import private_folder, refuse_network_file_system
-from hostres.listing import DOZING, HOLDING, WAITING, Entry, Line, Listing, name_of
-from hostres.locks import FifoLock, Gate, is_unread, poke
+from hostres.errors import Code, HostlerError
+from hostres.folders import is_private_folder, private_folder, refuse_network_file_system
+from hostres.listing import DOZING, HOLDING, RECORD, WAITING, Entry, Listing, name_of, nonce_of
+from hostres.locks import LOOK, WATCH, FifoLock, Gate, is_locked, poke
 from hostres.nesting import Asker, check_part, check_wait, took_part
 from hostres.profile import Profile
 from hostres.pulse import FILE as PULSE
-from hostres.queue import Demand, decide
+from hostres.queue import Demand, succeeds
+from hostres.rousing import Rouser
+from hostres.seating import Seating
 from hostres.settings import MachineSettings
-from hostres.state import MachineState, StateFile
-from hostres.summons import to_rouse
-from hostres.sweeping import Sweeper
+from hostres.state import DamagedStateError, MachineState, StateFile
+from hostres.succession import takeover
+from hostres.sweeping import Deciding, Sweeper
 from hostres.ticket import Ticket
 from hostres.tickets import MAX_TICKETS, Record, TicketFolder
+from hostres.turnaround import Turnaround, after_turns
 from hostres.watching import Watcher
 
 
@@ -45,9 +45,6 @@ class Machine:
 
     """
 
-    COUNT_S: Final = 0.25
-    """Turns count once in so many seconds: their average is advice, and writing it delays a hand-over."""
-
     def __init__(self, folder: Path, settings: MachineSettings) -> None:
         self.folder = private_folder(folder)
         refuse_network_file_system(self.folder)
@@ -55,8 +52,11 @@ class Machine:
         self.looks = self.safety_net_looks = self.safety_net_progress = 0
         self._gate = Gate.at(f"{self.folder}/gate")
         self._state_file = StateFile(str(self.folder))
+        self._turnaround = Turnaround(self._gate)
         self._sweeper = Sweeper(self.tickets)
         self._watcher = Watcher(self.tickets, self._sweeper)
+        self._seating = Seating(self.tickets, self._sweeper)
+        self._rouser = Rouser(self.tickets)
         self.settings = settings
         self._profile = Profile(self._state_file, self.tickets, self._sweeper, settings.capacity)
 
@@ -78,7 +78,7 @@ class Machine:
 
         """
         self._check_folders()
-        with self._deciding("no ticket could be made", until):
+        with Deciding(self._gate, self._sweeper, "no ticket could be made", until):
             listing = self.tickets.scan()
             self._sweeper.tidy(listing)
             state = self._agree_on_rules(self._profile.in_force(listing), listing)
@@ -113,20 +113,23 @@ class Machine:
             HostlerError: `ownership-lost`: its file is gone; `unsafe-state`; `unavailable`; `wait-timeout`.
 
         """
-        with self._deciding("the queue could not be read", until), ticket.mutex:
+        with Deciding(self._gate, self._sweeper, "the queue could not be read", until), ticket.mutex:
             if ticket.withdrawn:
                 return False
             self.looks += 1
-            listing = self.tickets.scan()
-            if not self._stand_up(ticket, listing):
-                raise HostlerError(
-                    Code.OWNERSHIP_LOST, f"ticket {ticket.number} was removed while it waited", "ask again"
-                )
+            words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
+            names = self.tickets.names()
+            plain = hung and not unprompted and LOOK not in words and not ticket.parents and not ticket.summons
+            if plain and ticket.waiting.name in names and self._takes_over(ticket, names, hung):
+                return True
+            listing = self.tickets.listing(names)
+            dozed = self._stand_up(ticket, listing)
+            thorough = dozed or unprompted or LOOK in words or not (words or hung)
             state = self._profile.agreed(listing)
-            if listing.host(ticket.entry(WAITING)) is None:
-                check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile
             before = listing.tickets
-            admitted = self._look(ticket, listing, state, hung=hung, unprompted=unprompted)
+            admitted = self._look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
+            if not admitted and ticket.host == 0:
+                check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile
             if unprompted:
                 self.safety_net_looks += 1
                 by_event = not (state.real_memory and MEMORY in ticket.record.claims)  # memory has none
@@ -138,19 +141,8 @@ class Machine:
         """Take note that this process has closed a ticket that held; the next ask removes its name."""
         self._sweeper.released(ticket.key)
 
-    @contextlib.contextmanager
-    def _deciding(self, what: str, until: float | None) -> Iterator[None]:
-        try:
-            self._gate.enter(until=until)
-            try:
-                yield
-            finally:
-                self._gate.leave()
-        except OSError as error:
-            raise unavailable(what, error) from error
-
     def _enter(self, number: int, record: Record, asker: Asker, listing: Listing, state: MachineState) -> Ticket:
-        host = asker.host(listing, self.tickets)
+        host = asker.host(listing, self.tickets) if asker.parents else None
         held = self.tickets.demand(host) if host is not None else None
         if self.settings.claims is not None:
             self.settings.claims.check(state.capacity)
@@ -160,13 +152,17 @@ class Machine:
         if host is not None and held is not None:
             check_part(demand, host, held)
         line = listing.line(host)
-        go = number in self._who_may_go(listing, host, state, demand)
+        room = self._seating.has_room(demand, listing, host, state)
+        go = room and not line.waiting
+        if room and not go:
+            patience_ns = state.patience_ns(self._turnaround.read())
+            go = number in self._seating.who_may_go(listing, host, state, patience_ns=patience_ns, newcomer=demand)
         if host is not None and not go:
             check_wait(asker, host, self.tickets.place)
         if go:
             for chief in line.awake[:1]:
-                self._poke(chief)  # it must watch the new holder
-        nonce = os.urandom(4).hex()
+                self._poke(chief, WATCH)  # the new holder
+        nonce = nonce_of(record.priority)
         parents = (host.number, *host.parents) if host is not None else ()
         self.tickets.write(number, record)
         try:
@@ -174,17 +170,17 @@ class Machine:
             name = name_of(number, nonce, HOLDING if go else WAITING, parents)
             lock = FifoLock.born(self.tickets.place, name + cpus)
         except BaseException:
-            self.tickets.sweep_name(f"{number}.json")
+            self.tickets.sweep_name(f"{number}{RECORD}")
             raise
-        ticket = Ticket(number, nonce, lock, record, parents)
-        self.tickets.remember(ticket.key, ticket.demand)
+        ticket = Ticket(demand, nonce, lock, record, parents)
+        self.tickets.remember(nonce, demand)
         took_part(ticket, asker)
         if go:
             self._hold(ticket)
             return ticket
         try:
-            line.add(ticket.entry(WAITING))
-            self._look(ticket, listing, state)
+            line.add(ticket.waiting)
+            self._look(ticket, listing, state, thorough=room)
         except BaseException:
             ticket.withdraw()
             ticket.unwatch()
@@ -198,107 +194,145 @@ class Machine:
         state: MachineState,
         *,
         hung: Collection[str] = (),
+        thorough: bool,
         unprompted: bool = False,
     ) -> bool:
-        me = ticket.entry(WAITING)
+        """Look the long way: watch whom it must, see who may go, tell whoever must know, and admit it if it may.
+
+        Args:
+            ticket: A ticket of this process, waiting.
+            listing: What `t/` holds.
+            state: What the processes agree on.
+            hung: As for `look`.
+            thorough: See who may go even if nothing has changed among those that it watches.
+            unprompted: As for `look`.
+
+        """
+        me, watched = ticket.waiting, set(ticket.watches)
         swept = self._watcher.watch(ticket, listing, hung, unprompted=unprompted)
-        state = self._count_turns(state, swept, hung)
+        gone = watched - ticket.watches.keys()
+        before_ns = self._turnaround.read()
+        turnaround_ns = after_turns(before_ns, _turns(swept), boot_ns())
         host = listing.host(me)
         line = listing.line(host)
         moved, ticket.host = ticket.host != (host.number if host else 0), host.number if host else 0
-        may_go = self._who_may_go(listing, host, state)
-        concerned = self._let_doze(ticket, listing, line, may_go)
-        if concerned:
-            may_go = self._who_may_go(listing, host, state)
+        settled = not (thorough or moved or hung or swept or gone)
+        may_go: tuple[int, ...] = ()
+        to_look = set[Entry]()
+        if not settled:
+            patience_ns = state.patience_ns(turnaround_ns)
+            may_go = self._seating.who_may_go(listing, host, state, patience_ns=patience_ns)
+            to_look = self._rouser.let_doze(ticket, listing, line, may_go)
+            if to_look:
+                may_go = self._seating.who_may_go(listing, host, state, patience_ns=patience_ns)
         awake = line.awake
         mine = awake.index(me)
-        ticket.rank = min(mine, 2)
-        # the record of a ticket, as a change of its FIFO would let it seem to have been admitted just now
-        ticket.pulse.place = f"{self.folder}/{PULSE}" if host is None else self.tickets.path(f"{host.number}.json")
-        if unprompted or mine <= 1:
-            ticket.pulse.leave(again=unprompted)
+        self._take_place(ticket, host, mine, unprompted=unprompted)
         admitted = ticket.number in may_go
         going = [entry for entry in awake if entry.number in may_go and entry != me]
-        if admitted or hung or swept or concerned or unprompted or mine == 0:
-            concerned.update(going)
-        if admitted or moved:
-            concerned.update(awake[mine + 1 : mine + 2])  # it has a new predecessor, or is the new chief
+        if admitted or hung or swept or to_look or unprompted or mine == 0:
+            to_look.update(going)
+        to_watch = set(self._rouser.to_rouse(ticket, awake, going, unprompted=unprompted))
+        if moved or (admitted and (line.holding or line.waiting[0] != me)):
+            to_watch.update(awake[mine + 1 : mine + 2])  # it has a new predecessor, or more to watch than this ticket
         if admitted:
-            concerned.add(awake[0])  # it must watch the new holder
-        concerned.discard(me)
-        deaf = self._deaf(ticket, line)
-        ticket.roused.note(deaf, ())  # who has heard it and is roused again has heard nothing yet
-        slow = [*ticket.summons.slow(going), *ticket.roused.slow(deaf)]
-        roused = to_rouse(awake, me, slow, chief=unprompted and mine > 0)
-        concerned.update(roused)
-        for entry in sorted(concerned):
-            self._poke(entry)
-        ticket.summons.note(() if admitted else going, concerned)
-        ticket.roused.note(() if admitted else {*deaf, *roused}, concerned, hasty=bool(slow) or ticket.rank > 1)
+            to_watch.add(awake[0])  # the new holder
+        for entry in sorted((to_look | to_watch) - {me}):
+            # as long as somebody has not moved that may go, whoever comes to be the chief must see to it
+            self._poke(entry, LOOK if entry in to_look or going else WATCH)
+        if not settled:
+            ticket.summons.note(() if admitted else going, to_look | to_watch)
         if admitted:
-            cpus = self._cpus(ticket.record, host, listing, state)
-            ticket.lock.rename(self.tickets.path(ticket.entry(HOLDING).name + cpus))
-            self._hold(ticket)
+            self._admit(ticket, self._cpus(ticket.record, host, listing, state))
+        self._count(before_ns, turnaround_ns)
         return admitted
 
+    def _take_place(self, ticket: Ticket, host: Entry | None, mine: int, *, unprompted: bool) -> None:
+        """Let a ticket know where it stands in its line, and leave the sign of that if it is to look after it."""
+        ticket.rank = min(mine, 2)
+        # the record of a ticket, as a change of its FIFO would let it seem to have been admitted just now
+        ticket.pulse.place = f"{self.folder}/{PULSE}" if host is None else self.tickets.path(f"{host.number}{RECORD}")
+        if unprompted or mine <= 1:
+            ticket.pulse.leave(again=unprompted)
+
+    def _takes_over(self, ticket: Ticket, names: Collection[str], hung: Collection[str]) -> bool:
+        """Admit a ticket the short way, if it is plain that it may go and nobody else might who might not before.
+
+        Args:
+            ticket: A ticket that waits for the machine and that nothing but a hang-up has woken: whatever else may
+                have changed who may go comes with a poke.
+            names: The names in `t/`.
+            hung: Keys of watched tickets that hung up.
+
+        """
+        found = takeover(names, ticket.number, ticket.watches.keys(), hung, self.tickets.known)
+        if found is None:
+            return False
+        state = None
+        with contextlib.suppress(DamagedStateError):
+            state = self._state_file.read()
+        if state is None or (state.real_memory and MEMORY in ticket.demand.units):
+            return False  # what there is of memory the names do not tell
+        if any(is_locked(ticket.watches[key]) for key in hung):
+            return False
+        before_ns, now_ns = self._turnaround.read(), boot_ns()
+        dead, holders = found.dead.values(), found.holders.values()
+        turnaround_ns = after_turns(before_ns, dead, now_ns)
+        patience_ns = min(state.patience_ns(before_ns), state.patience_ns(turnaround_ns))
+        if not succeeds(ticket.demand, dead, holders, state.capacity, patience_ns=patience_ns, now_boot_ns=now_ns):
+            return False
+        if found.holders and found.next_one:
+            poke(self.tickets.path(found.next_one), WATCH)  # it watches nobody but this ticket
+        self._admit(ticket, affinity.suffix(ticket.record.claims, found.holders, state.capacity))
+        self._count(before_ns, turnaround_ns)
+        for name, demand in found.dead.items():
+            self._sweeper.bury_name(name, demand.number, below=ticket.number)
+        return True
+
     def _stand_up(self, ticket: Ticket, listing: Listing) -> bool:
-        """Return whether a ticket is in its line; if others let it doze, it does so no longer."""
-        me, asleep = ticket.entry(WAITING), ticket.entry(DOZING)
+        """Let a ticket doze no longer if others let it; return whether they did.
+
+        Raises:
+            HostlerError: `ownership-lost`: it is not in its line.
+
+        """
+        me = ticket.waiting
         line = listing.line(listing.host(me))
-        if asleep in line.waiting:
-            ticket.lock.place = self.tickets.path(asleep.name)
-            ticket.lock.rename(self.tickets.path(me.name))
-            listing.replace(asleep, WAITING)
-        return me in line.waiting
-
-    def _let_doze(self, ticket: Ticket, listing: Listing, line: Line, may_go: Collection[int]) -> set[Entry]:
-        """Let those doze that may go or were roused, and do not move; return them and whoever stands behind them."""
-        concerned: set[Entry] = set()
-        silent = ticket.summons.silent([entry for entry in line.awake if entry.number in may_go])
-        for entry in {*silent, *ticket.roused.silent(self._deaf(ticket, line))}:
-            if entry.key != ticket.key:
-                asleep = listing.replace(entry, DOZING)
-                self.tickets.rename(entry, asleep)
-                concerned.add(asleep)  # once it moves, it looks
-                concerned.update([behind for behind in line.awake if behind.number > entry.number][:1])
-        return {entry for entry in concerned if entry in line.waiting}
-
-    def _deaf(self, ticket: Ticket, line: Line) -> list[Entry]:
-        """Return those that *ticket* has roused and that have not heard it."""
-        if not ticket.roused:
-            return []
-        roused = [entry for entry in line.awake if entry in ticket.roused]
-        return [entry for entry in roused if is_unread(self.tickets.path(entry.name))]
+        if me in line.waiting:
+            return False
+        asleep = ticket.entry(DOZING)
+        if asleep not in line.waiting:
+            raise HostlerError(Code.OWNERSHIP_LOST, f"ticket {ticket.number} was removed while it waited", "ask again")
+        ticket.lock.place = self.tickets.path(asleep.name)
+        ticket.lock.rename(self.tickets.path(me.name))
+        listing.replace(asleep, WAITING)
+        return True
 
     def _cpus(self, record: Record, host: Entry | None, listing: Listing, state: MachineState) -> str:
+        if affinity.CPU not in record.claims:
+            return ""
         within = affinity.of_name(host.name) if host is not None else ()
         if host is not None and not within:
             return ""  # that one has no CPUs of its own to give away
-        names = (entry.name for entry in listing.line(host).holding)
+        names = [entry.name for entry in listing.line(host).holding]
         return affinity.suffix(record.claims, names, state.capacity, within=within)
+
+    def _admit(self, ticket: Ticket, cpus: str) -> None:
+        """Let a waiting ticket hold: the rename is the commit."""
+        ticket.lock.rename(self.tickets.path(ticket.entry(HOLDING).name + cpus))
+        self._hold(ticket)
+
+    def _count(self, before_ns: int, turnaround_ns: int) -> None:
+        """Write down how long a turn takes now; after the commit, as it is advice."""
+        if turnaround_ns != before_ns:
+            with contextlib.suppress(OSError):  # a full disk must not stop a hand-over
+                self._turnaround.write(turnaround_ns)
 
     def _hold(self, ticket: Ticket) -> None:
         ticket.admitted_boot_ns = boot_ns()
         ticket.holding = True
         self._sweeper.own(ticket.key)
         ticket.unwatch()
-
-    def _who_may_go(
-        self, listing: Listing, host: Entry | None, state: MachineState, newcomer: Demand | None = None
-    ) -> tuple[int, ...]:
-        line = listing.line(host)
-        capacity = state.capacity if host is None else self.tickets.demand(host).units
-        while True:
-            living = listing.tickets
-            holders = [demand for entry in tuple(line.holding) if (demand := self._demand(entry, listing))]
-            waiters = [demand for entry in tuple(line.waiting) if (demand := self._demand(entry, listing))]
-            if listing.tickets == living:
-                break  # else what stood inside a dead one stands here now
-        if newcomer is not None:
-            waiters.append(newcomer)
-        if host is None:
-            capacity = self._attainable(state, line, waiters)
-        return decide(holders, waiters, capacity, patience_ns=state.patience_ns, now_boot_ns=boot_ns()).go
 
     def _agree_on_rules(self, state: MachineState, listing: Listing) -> MachineState:
         """Put in force what this process sets of the rules by which all go."""
@@ -309,56 +343,21 @@ class Machine:
             return state
         next_ticket = max(listing.highest + 1, state.next_ticket)
         state = state._replace(patience=patience, real_memory=real_memory, next_ticket=next_ticket)
-        self._state_file.write(state)
         for line in (listing, *listing.inside.values()):
             for chief in line.awake[:1]:
-                self._poke(chief)  # what was kept may be free: it tells those that may go
+                self._poke(chief)  # what was kept may be free: it tells those that may go, once it may enter the gate
+        self._state_file.write(state)
         return state
 
-    def _attainable(self, state: MachineState, line: Line, waiters: Iterable[Demand]) -> Mapping[str, int]:
-        """Return the capacity of the machine, with no more memory than there really is if anybody waits for some."""
-        if not state.real_memory or not any(MEMORY in waiter.units for waiter in waiters):
-            return state.capacity
-        from hostres.memory import attainable, available_mb  # noqa: PLC0415  few ask for it
-
-        held = []
-        for entry in line.holding:
-            units = self.tickets.demand(entry).units.get(MEMORY)
-            if units is not None:
-                with contextlib.suppress(FileNotFoundError):
-                    held.append((units, os.lstat(self.tickets.path(entry.name)).st_ctime))
-        return attainable(state.capacity, held, available_mb())
-
-    def _demand(self, entry: Entry, listing: Listing) -> Demand | None:
-        try:
-            return self.tickets.demand(entry)
-        except HostlerError:
-            if not self._sweeper.dead(entry, listing):
-                raise
-            return None  # what a dead ticket left behind need not be whole
-
-    def _poke(self, entry: Entry) -> None:
-        poke(self.tickets.path(entry.name))
-
-    def _count_turns(
-        self, state: MachineState, swept: Mapping[Entry, Demand | None], hung: Collection[str]
-    ) -> MachineState:
-        turns = [
-            boot_ns() - demand.asked_boot_ns
-            for entry, demand in swept.items()
-            if demand is not None and entry.state == HOLDING and entry.key in hung and not entry.parents
-        ]
-        if turns and self._state_file.age_s() >= self.COUNT_S:
-            for turn in turns:
-                state = state._replace(turnaround_ns=state.after_turn(max(1, turn)))
-            with contextlib.suppress(OSError):  # a full disk must not stop a hand-over
-                self._state_file.write(state)
-        return state
+    def _poke(self, entry: Entry, word: bytes = LOOK) -> None:
+        poke(self.tickets.path(entry.name), word)
 
     def _check_folders(self) -> None:
         for place in (str(self.folder), self.tickets.place):
-            with contextlib.suppress(FileNotFoundError):
-                status = os.lstat(place)
-                if stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077 and status.st_uid == os.geteuid():
-                    continue
-            private_folder(Path(place))
+            if not is_private_folder(place):
+                private_folder(Path(place))
+
+
+def _turns(swept: Mapping[Entry, Demand | None]) -> list[Demand]:
+    """Return those of the dead whose turn has just ended; a part has none of its own."""
+    return [demand for entry, demand in swept.items() if demand and entry.state == HOLDING and not entry.parents]

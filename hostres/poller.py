@@ -201,8 +201,6 @@ class Poller:
             ask.look_at = ticket.see_at()
             return
         try:
-            if poked:
-                ticket.drain()
             admitted = self._machine.look(ticket, hung=hung, unprompted=unprompted)
         except Exception as error:  # noqa: BLE001  likewise
             ticket.withdraw()

@@ -92,7 +92,6 @@ class Profile:
         state = MachineState(
             boot=boot_id(),
             next_ticket=max(listing.highest + 1, state.next_ticket if state else 1),
-            turnaround_ns=0,
             capacity={**default_capacity(), **self.explicit},
         )
         self._state_file.write(state)
@@ -100,12 +99,13 @@ class Profile:
 
     def _still_set(self, capacity: Mapping[str, int]) -> dict[str, int]:
         """Return what this process sets differently from *capacity*, and no person has decided since."""
+        if self.explicit.items() <= capacity.items():
+            return {}
         different = {name: units for name, units in self.explicit.items() if capacity.get(name) != units}
-        if different:
-            decided = self._decisions.read()
-            for name in tuple(different):
-                if name in decided and decided[name].boot_ns > self._since_boot_ns:
-                    del different[name]
+        decided = self._decisions.read()
+        for name in tuple(different):
+            if name in decided and decided[name].boot_ns > self._since_boot_ns:
+                del different[name]
         return different
 
     def _mismatch(self, different: Mapping[str, int], state: MachineState, listing: Listing) -> HostlerError:

@@ -1,7 +1,8 @@
 """Whether somebody looks after a line: who does leaves a sign, which all others see at the price of one `stat`.
 
 A stopped process announces nothing, so somebody must ask for it now and then. The first two of a line do; all
-others only see whether these still do, and whoever sees first that they do not looks in their place.
+others only see whether these still do, and whoever sees first that they do not looks in their place. That may also be
+because the first two have gone, and those who come after them believe that they still stand further back.
 """
 
 # A plain string, as for the tickets.

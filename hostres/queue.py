@@ -157,7 +157,58 @@ def explain(
 
 def fits(units: Mapping[str, int], free: Mapping[str, int]) -> bool:
     """Return whether *units* fit into what is *free*."""
-    return all(wanted <= _left(free, resource) for resource, wanted in units.items())
+    for resource, wanted in units.items():
+        if wanted > free.get(resource, 0) and wanted > _left(free, resource):
+            return False
+    return True
+
+
+def fits_beside(demand: Demand, holders: Iterable[Demand], capacity: Mapping[str, int]) -> bool:
+    """Return whether there is room beside the holders; who finds none does not go, whatever other waiters want.
+
+    Args:
+        demand: What is wanted.
+        holders: As for `decide`.
+        capacity: As for `decide`.
+
+    """
+    free = dict(capacity)
+    for holder in holders:
+        _take(free, holder.units)
+    return fits(demand.units, free)
+
+
+def succeeds(
+    heir: Demand,
+    dead: Iterable[Demand],
+    holders: Iterable[Demand],
+    capacity: Mapping[str, int],
+    *,
+    patience_ns: int,
+    now_boot_ns: int,
+) -> bool:
+    """Return whether the oldest waiter may go and nobody else who might not before, whatever the others want.
+
+    It takes all that has come free, and nothing was kept for it: so for the others there is no more than before.
+
+    Args:
+        heir: The oldest waiter. Nobody dozes before it, and no waiter has a priority.
+        dead: The holders that have gone since it was last settled who may go.
+        holders: The others.
+        capacity: As for `decide`.
+        patience_ns: As for `decide`; the least of what was in force since then.
+        now_boot_ns: The boot-time clock.
+
+    """
+    left: dict[str, int] = {}
+    for demand in dead:
+        for resource, units in demand.units.items():
+            left[resource] = left.get(resource, 0) + units
+    return (
+        fits_beside(heir, holders, capacity)
+        and all(heir.units.get(resource, 0) >= units for resource, units in left.items())
+        and _waited(heir, now_boot_ns) <= patience_ns
+    )
 
 
 class _Room:

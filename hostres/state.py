@@ -1,4 +1,4 @@
-"""`state.json` of the machine folder: the profile in force, the next ticket, how long a turn takes on average.
+"""`state.json` of the machine folder: the profile in force and the next ticket.
 
 Replaced by rename, under the gate. Nothing in it outlives a reboot but the number of the next ticket, so
 nothing is synced.
@@ -10,7 +10,6 @@ nothing is synced.
 import contextlib
 import json
 import os
-import time
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -21,8 +20,6 @@ from hostres.patience import DEFAULT, Patience
 from hostres.tickets import read_small, write_new
 
 _FORMAT: Final = 1
-_WEIGHT: Final = 20
-"""A new turn counts for one in so many in the moving average."""
 
 
 class DamagedStateError(Exception):
@@ -35,7 +32,6 @@ class MachineState(NamedTuple):
     Attributes:
         boot: The boot it belongs to.
         next_ticket: No ticket below it will be given out again.
-        turnaround_ns: Moving average of a turn: from asking to release; 0 before the first.
         capacity: The profile in force, resource → units.
         patience: The patience in force, if a program has set one.
         real_memory: Memory must really be available, not only be left of the claims.
@@ -44,21 +40,13 @@ class MachineState(NamedTuple):
 
     boot: str
     next_ticket: int
-    turnaround_ns: int
     capacity: Mapping[str, int]
     patience: Patience | None = None
     real_memory: bool = False
 
-    @property
-    def patience_ns(self) -> int:
-        """How long the oldest waiter lets others pass."""
-        return (self.patience or DEFAULT).after(self.turnaround_ns)
-
-    def after_turn(self, turn_ns: int) -> int:
-        """Return the moving average with one turn more."""
-        if not self.turnaround_ns:
-            return turn_ns
-        return self.turnaround_ns + (turn_ns - self.turnaround_ns) // _WEIGHT
+    def patience_ns(self, turnaround_ns: int) -> int:
+        """Return how long the oldest waiter lets others pass, given how long a turn takes on average."""
+        return (self.patience or DEFAULT).after(turnaround_ns)
 
 
 def profile_id(capacity: Mapping[str, int]) -> str:
@@ -96,10 +84,6 @@ class StateFile:
             self._seen = seen
         return self._state
 
-    def age_s(self) -> float:
-        """Return how many seconds ago the state that was read last had been written."""
-        return abs(time.time() - self._seen[1] / 1e9) if self._seen else 0.0  # the clock may have been set back
-
     def write(self, state: MachineState) -> None:
         """Replace the state.
 
@@ -111,7 +95,6 @@ class StateFile:
             "format": _FORMAT,
             "boot": state.boot,
             "next_ticket": state.next_ticket,
-            "turnaround_ns": state.turnaround_ns,
             "profile": {"capacity": dict(sorted(state.capacity.items()))},
         }
         if state.patience is not None:
@@ -136,17 +119,11 @@ def _parse(data: bytes) -> MachineState:
             "format": 1,
             "boot": str(boot),
             "next_ticket": int(next_ticket),
-            "turnaround_ns": int(turnaround_ns),
             "profile": {"capacity": dict(capacity)},
-        } if (
-            next_ticket >= 1
-            and turnaround_ns >= 0
-            and all(is_name(name) and is_units(units, least=0) for name, units in capacity.items())
-        ):
+        } if next_ticket >= 1 and all(is_name(name) and is_units(units, least=0) for name, units in capacity.items()):
             return MachineState(
                 boot=boot,
                 next_ticket=next_ticket,
-                turnaround_ns=turnaround_ns,
                 capacity=capacity,
                 patience=_patience(value.get("patience")),
                 real_memory=value.get("real_memory") is True,

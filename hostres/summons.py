@@ -1,7 +1,7 @@
 """Whom a waiter has told something, and who of them does not move."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from hostres.listing import Entry
@@ -63,26 +63,3 @@ class Summons:
     def _told_before(self, expected: Iterable[Entry], patience_s: float) -> list[Entry]:
         now = self._clock()
         return [entry for entry in expected if now - self._since.get(entry.key, now) >= patience_s]
-
-
-def to_rouse(awake: Sequence[Entry], me: Entry, slow: Collection[Entry], *, chief: bool) -> list[Entry]:
-    """Return whom to ask for a sign of life: behind slow ones as many as are slow, so that their number doubles.
-
-    Args:
-        awake: Those that wait and do not doze.
-        me: Who asks.
-        slow: Those of them that should have moved by now.
-        chief: The first of them is to be asked in any case.
-
-    """
-    asked = [] if not chief or awake[0] in slow else [awake[0]]
-    room, behind = len(slow), False
-    for entry in awake:
-        if entry in slow:
-            behind = True
-        elif entry == me:
-            behind = False
-        elif behind and room and entry not in asked:
-            asked.append(entry)
-            room -= 1
-    return asked

@@ -19,6 +19,7 @@ from hostres.memory import attainable, available_mb
 from hostres.queue import Demand, Shortage, Wait, explain
 from hostres.state import DamagedStateError, MachineState, StateFile
 from hostres.tickets import Record, TicketFolder
+from hostres.turnaround import read_turnaround
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ class Survey:
         listing: The names, without those of the dead.
         live: The live tickets by key, those that hold first.
         available_mb: Memory that is really available, None if the claims alone count.
+        turnaround_ns: Moving average of a turn, from asking to release; 0 before the first.
 
     """
 
@@ -61,6 +63,7 @@ class Survey:
     listing: Listing
     live: Mapping[str, Seen]
     available_mb: int | None = None
+    turnaround_ns: int = 0
 
     @property
     def capacity(self) -> Mapping[str, int]:
@@ -94,7 +97,7 @@ class Survey:
         numbers = {seen.entry.number: seen for seen in self.live.values()}
         lines: list[tuple[Line, Mapping[str, int]]] = [(self.listing, self._attainable())]
         lines += [(line, numbers[host].record.claims) for host, line in self.listing.inside.items() if host in numbers]
-        patience_ns = self.state.patience_ns if self.state else None
+        patience_ns = self.state.patience_ns(self.turnaround_ns) if self.state else None
         for line, capacity in lines:
             keys = {entry.number: entry.key for entry in line.waiting}
             for wait in explain(
@@ -127,13 +130,21 @@ def survey(folder: Path) -> Survey | None:
     try:
         with contextlib.suppress(DamagedStateError):
             state = StateFile(str(folder)).read()
+        turnaround_ns = read_turnaround(folder)
         listing, live = read_tickets(folder / "t")
     except OSError as error:
         raise unavailable(f"{folder} cannot be read", error) from error
     if state is not None and state.boot != boot_id():
         state = None
     real = available_mb() if state is not None and state.real_memory else None
-    return Survey(boot_ns=boot_ns(), state=state, listing=listing, live=live, available_mb=real)
+    return Survey(
+        boot_ns=boot_ns(),
+        state=state,
+        listing=listing,
+        live=live,
+        available_mb=real,
+        turnaround_ns=turnaround_ns,
+    )
 
 
 def read_tickets(folder: Path) -> tuple[Listing, dict[str, Seen]]:

@@ -1,10 +1,18 @@
-"""Removing what the dead left in `t/`; always under the gate."""
+"""Removing what the dead left in `t/`; always under the gate.
 
+They are counted no longer from the moment they are found; their files go last, when whoever found them has been
+admitted. Whoever is killed in between leaves names that are found dead again.
+"""
+
+import contextlib
 from collections import deque
+from types import TracebackType
 from typing import Final
 
 from hostres import descriptors
-from hostres.listing import Entry, Listing
+from hostres.errors import HostlerError, unavailable
+from hostres.listing import RECORD, Entry, Listing
+from hostres.locks import Gate
 from hostres.tickets import TicketFolder
 
 
@@ -17,6 +25,7 @@ class Sweeper:
     def __init__(self, tickets: TicketFolder) -> None:
         self._tickets = tickets
         self._own: set[str] = set()
+        self._nobodys: list[str] = []
         self._released: deque[str] = deque(maxlen=4 * self.PROBES)
         self._turn = 0
         descriptors.forget_after_fork(self)
@@ -33,17 +42,24 @@ class Sweeper:
     def forget(self) -> None:
         """Forget the tickets of the parent; called in a forked child."""
         self._own.clear()
+        self._nobodys.clear()
         self._released.clear()
 
     def tidy(self, listing: Listing) -> None:
-        """Remove the dead as far as a bounded number of probes finds them, those first that were ours.
+        """Take the dead out as far as a bounded number of probes finds them, those first that were ours.
 
         Args:
             listing: What `t/` holds; what is removed is taken out.
 
+        Raises:
+            HostlerError: `unsafe-state`: a folder has a name that only a file of ours can have.
+
         """
         for name in listing.unborn:
             self._tickets.sweep_name(name)  # its maker died: nobody else makes any while we hold the gate
+        highest = listing.highest  # stays known until there is a higher one
+        for number in listing.records.difference([highest], (entry.number for entry in listing.entries)):
+            self._tickets.sweep_name(f"{number}{RECORD}")
         entries = [entry for entry in listing.entries if entry.key not in self._own]
         if len(entries) > self.PROBES:
             self._turn = (self._turn + self.PROBES) % len(entries)
@@ -52,20 +68,16 @@ class Sweeper:
             entries.sort(key=lambda entry: entry.key not in released)
         for entry in entries[: self.PROBES]:
             self.dead(entry, listing)
-        used = {entry.number for entry in listing.entries}
-        used.add(listing.highest)  # the highest number stays known until there is a higher one
-        for number in listing.records - used:
-            self._tickets.sweep_name(f"{number}.json")
 
     def live(self, listing: Listing) -> int:
-        """Remove all the dead and return how many tickets live."""
+        """Take all the dead out and return how many tickets live."""
         for entry in listing.entries:
             if entry.key not in self._own:
                 self.dead(entry, listing)
         return listing.tickets
 
     def dead(self, entry: Entry, listing: Listing) -> bool:
-        """Return whether a ticket is dead; then it is removed."""
+        """Return whether a ticket is dead; then it is taken out of the listing."""
         fd = self._tickets.watch(entry)
         if fd is None:
             self.bury(entry, listing)
@@ -74,6 +86,47 @@ class Sweeper:
         return False
 
     def bury(self, entry: Entry, listing: Listing) -> None:
-        """Remove a ticket that is dead."""
-        self._tickets.sweep(entry, keep_record=entry.number == listing.highest)
+        """Take a ticket that is dead out of the listing; `sweep` removes its files."""
         listing.forget(entry)
+        self.bury_name(entry.name, entry.number, below=listing.highest)
+
+    def bury_name(self, name: str, number: int, *, below: int) -> None:
+        """Let `sweep` remove a ticket that is dead, its record only if a number *below* which it is stays known."""
+        self._nobodys.append(name)
+        if number < below:
+            self._nobodys.append(f"{number}{RECORD}")
+
+    def sweep(self) -> None:
+        """Remove the files of the dead, a FIFO before its record, as a record without one is nobody's."""
+        names, self._nobodys = self._nobodys, []
+        for name in names:
+            with contextlib.suppress(OSError, HostlerError):  # it will be found again
+                self._tickets.sweep_name(name)
+
+
+class Deciding:
+    """The gate, held; what the dead left goes at its end."""
+
+    __slots__ = ("_gate", "_sweeper", "_until", "_what")
+
+    def __init__(self, gate: Gate, sweeper: Sweeper, what: str, until: float | None) -> None:
+        self._gate = gate
+        self._sweeper = sweeper
+        self._what = what
+        self._until = until
+
+    def __enter__(self) -> None:
+        try:
+            self._gate.enter(until=self._until)
+        except OSError as error:
+            raise unavailable(self._what, error) from error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._sweeper.sweep()
+        finally:
+            self._gate.leave()
+        if isinstance(error, OSError):
+            raise unavailable(self._what, error) from error

@@ -26,7 +26,10 @@ class Ticket:
         number: Its place in the order of arrival.
         nonce: Makes its name unlike any other's.
         lock: Its FIFO, locked.
-        record: What it claims.
+        demand: What it claims, as the queue sees it.
+        record: What it claims, as it is written.
+        key: What stays of its name when its state changes.
+        waiting: What others see of it while it waits.
         holding: Whether it is admitted.
         admitted_boot_ns: When, read after the rename that admitted it.
         watches: What it waits for: key of another ticket → descriptor that hangs up when that one dies.
@@ -40,8 +43,10 @@ class Ticket:
 
     """
 
-    def __init__(self, number: int, nonce: str, lock: FifoLock, record: Record, parents: tuple[int, ...] = ()) -> None:
-        self.number = number
+    def __init__(
+        self, demand: Demand, nonce: str, lock: FifoLock, record: Record, parents: tuple[int, ...] = ()
+    ) -> None:
+        self.number = number = demand.number
         self.nonce = nonce
         self.lock = lock
         self.record = record
@@ -51,7 +56,9 @@ class Ticket:
         self.roused = Summons()
         self.pulse = Pulse()
         self.unit = 0
-        self.demand: Demand = record.demand(number)
+        self.waiting = Entry(number, nonce, WAITING, name_of(number, nonce, WAITING, parents), parents)
+        self.key = self.waiting.key
+        self.demand = demand
         self.holding = False
         self.admitted_boot_ns = 0
         self.watches: dict[str, int] = {}
@@ -61,16 +68,9 @@ class Ticket:
         self.mutex = threading.Lock()
         """Held to admit or withdraw it: one of the two wins."""
 
-    @property
-    def key(self) -> str:
-        """What stays of its name when its state changes."""
-        return f"{self.number}.{self.nonce}"
-
     def entry(self, state: str) -> Entry:
         """Return what others see of it."""
-        return Entry(
-            self.number, self.nonce, state, name_of(self.number, self.nonce, state, self.parents), self.parents
-        )
+        return self.waiting.in_state(state)
 
     def look_at(self, safety_net_s: Sequence[float]) -> float:
         """Return the monotonic second at which to look, or see to the line, although nothing has happened.
@@ -108,17 +108,7 @@ class Ticket:
         for fd in self.watches.values():
             poll.register(fd, 0)
         events = dict(poll.poll(max(0.0, timeout_s) * 1000))
-        if not events:
-            return None
-        if self.lock.fd in events:
-            self.drain()
-        return self.hung(events)
-
-    def drain(self) -> None:
-        """Take the bytes of those who poked, unless it was withdrawn meanwhile: its descriptor may be another's."""
-        with self.mutex:
-            if not self.withdrawn:
-                self.lock.drain()
+        return self.hung(events) if events else None
 
     def hung(self, descriptors_: Iterable[int]) -> frozenset[str]:
         """Return the keys of the watched tickets whose descriptors are among the given ones."""

@@ -11,13 +11,13 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from hostres.claims import is_name, is_priority, is_units
 from hostres.errors import Code, HostlerError
 from hostres.folders import MAX_BYTES, open_private
-from hostres.listing import DOZING, HOLDING, WAITING, Entry, Listing
+from hostres.listing import DOZING, HOLDING, RECORD, WAITING, Entry, Listing
 from hostres.locks import is_held, probe
 from hostres.queue import KEY, Demand
 
@@ -31,7 +31,7 @@ _MOST: Final = 4 * MAX_WORDS
 """As JSON, in which a character may take twelve, each of them takes no more: a record must not be too large to read."""
 
 _FORMAT: Final = 1
-_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+_ENCODE: Final = json.JSONEncoder().encode
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -66,17 +66,13 @@ class Record(NamedTuple):
 
     def to_json(self) -> bytes:
         """Return its bytes on disk."""
-        return _ENCODE(
-            {
-                "format": _FORMAT,
-                "claims": dict(self.claims),
-                "keys": self.keys,
-                "asked_boot_ns": self.asked_boot_ns,
-                "priority": self.priority,
-                "name": _cut(self.name, _MOST),
-                "pid": self.pid,
-                "command": _shortened(self.command),
-            }
+        claims = ",".join([f'"{name}":{units}' for name, units in self.claims.items()])
+        keys = ",".join([f'"{digest}"' for digest in self.keys])
+        words = ",".join(map(_ENCODE, _shortened(self.command))) if self.command else ""
+        name = _ENCODE(_cut(self.name, _MOST))
+        return (
+            f'{{"format":{_FORMAT},"claims":{{{claims}}},"keys":[{keys}],"asked_boot_ns":{self.asked_boot_ns},'
+            f'"priority":{self.priority},"name":{name},"pid":{self.pid},"command":[{words}]}}'
         ).encode()
 
     @classmethod
@@ -121,7 +117,9 @@ class TicketFolder:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self._demands: dict[str, Demand] = {}
+        self._entries: dict[str, Entry] = {}
+        self._demands: dict[int, tuple[str, Demand]] = {}
+        """By number, with the nonce: a folder that was emptied may give out a number again."""
 
     def path(self, name: str) -> str:
         """Return the place of a name in it."""
@@ -135,16 +133,36 @@ class TicketFolder:
             OSError: The folder cannot be read.
 
         """
-        listing = Listing.of(os.listdir(self.place))
+        return self.listing(self.names())
+
+    def names(self) -> list[str]:
+        """Return the names in it, in any order.
+
+        Raises:
+            OSError: The folder cannot be read.
+
+        """
+        return os.listdir(self.place)
+
+    def listing(self, names: Iterable[str]) -> Listing:
+        """Return what names in it tell.
+
+        Raises:
+            HostlerError: `unsafe-state`: more than there can be tickets.
+
+        """
+        listing = Listing.of(names, self._entries)
         if listing.tickets > 2 * MAX_TICKETS:
             raise HostlerError(
                 Code.UNSAFE_STATE,
                 f"{self.place} holds more than {2 * MAX_TICKETS} tickets",
                 "end what fills it, then remove the files in it",
             )
+        if len(self._entries) > 64 + 2 * listing.tickets:
+            self._entries.clear()
         if len(self._demands) > 64 + 2 * listing.tickets:
-            known = {entry.key for entry in listing.entries}
-            self._demands = {key: demand for key, demand in self._demands.items() if key in known}
+            known = {entry.number for entry in listing.entries}
+            self._demands = {number: demand for number, demand in self._demands.items() if number in known}
         return listing
 
     def watch(self, entry: Entry) -> int | None:
@@ -162,10 +180,16 @@ class TicketFolder:
             HostlerError: `unsafe-state`: its record is missing or damaged.
 
         """
-        known = self._demands.get(entry.key)
-        if known is None:
-            known = self._demands[entry.key] = self.read(entry.number).demand(entry.number)
-        return known._replace(dozing=True) if entry.state == DOZING else known
+        demand = self.known(entry.number, entry.nonce)
+        if demand is None:
+            demand = self.read(entry.number).demand(entry.number)
+            self._demands[entry.number] = entry.nonce, demand
+        return demand._replace(dozing=True) if entry.state == DOZING else demand
+
+    def known(self, number: int, nonce: str) -> Demand | None:
+        """Return what a ticket claims if that need not be read, as it was read before."""
+        found = self._demands.get(number)
+        return found[1] if found is not None and found[0] == nonce else None
 
     def demand_of_dead(self, entry: Entry) -> Demand | None:
         """Return what a dead ticket claimed, None if that cannot be known any more."""
@@ -173,9 +197,9 @@ class TicketFolder:
             return self.demand(entry)
         return None
 
-    def remember(self, key: str, demand: Demand) -> None:
+    def remember(self, nonce: str, demand: Demand) -> None:
         """Take note of what a ticket of this process claims, which need not be read."""
-        self._demands[key] = demand
+        self._demands[demand.number] = nonce, demand
 
     def read(self, number: int) -> Record:
         """Read the record of a live ticket.
@@ -184,7 +208,7 @@ class TicketFolder:
             HostlerError: `unsafe-state`: it is missing, damaged or not private.
 
         """
-        path = self.path(f"{number}.json")
+        path = self.path(f"{number}{RECORD}")
         try:
             return Record.from_json(read_small(path))
         except (FileNotFoundError, ValueError, RecursionError):
@@ -201,25 +225,12 @@ class TicketFolder:
             OSError: It cannot be written; nothing is left.
 
         """
-        path = self.path(f"{number}.json")
-        write_new(path, record.to_json())
+        write_new(self.path(f"{number}{RECORD}"), record.to_json())
 
     def rename(self, entry: Entry, after: Entry) -> None:
         """Let others see another process's ticket in another state, unless it has just gone."""
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.path(entry.name), self.path(after.name))
-
-    def sweep(self, entry: Entry, *, keep_record: bool = False) -> None:
-        """Remove a dead ticket: the FIFO first, as a record without one is nobody's.
-
-        Args:
-            entry: The ticket.
-            keep_record: Leave the record, so that its number stays known.
-
-        """
-        self.sweep_name(entry.name)
-        if not keep_record:
-            self.sweep_name(f"{entry.number}.json")
 
     def sweep_name(self, name: str) -> None:
         """Remove a name that is nobody's.
@@ -246,14 +257,11 @@ def read_small(path: str) -> bytes:
     """
     fd = open_private(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        size = os.fstat(fd).st_size
-        data = b"" if size > MAX_BYTES else os.read(fd, MAX_BYTES + 1)
+        data = os.read(fd, MAX_BYTES + 1)
     finally:
         os.close(fd)
-    if max(size, len(data)) > MAX_BYTES:
-        raise HostlerError(
-            Code.UNSAFE_STATE, f"{path} has {size} bytes, more than {MAX_BYTES}", "move it away, then try again"
-        )
+    if len(data) > MAX_BYTES:
+        raise HostlerError(Code.UNSAFE_STATE, f"{path} has more than {MAX_BYTES} bytes", "move it away, then try again")
     return data
 
 

@@ -35,12 +35,11 @@ def snapshot(folder: Path) -> Top:
         capacity = dict(sorted(default_capacity().items()))
         return Top(capacity=capacity, used=dict.fromkeys(capacity, 0), tickets=())
     rows = _rows(found, list(read_tickets(folder / FOLDER)[1].values()))
-    state = found.state
     return Top(
         capacity=dict(sorted(found.capacity.items())),
         used=dict(sorted(_used(rows, found.capacity).items())),
         tickets=tuple(sorted(rows, key=lambda row: (STATES.index(row.state), row.ticket))),
-        turnaround_s=state.turnaround_ns / 1e9 if state and state.turnaround_ns else None,
+        turnaround_s=found.turnaround_ns / 1e9 if found.turnaround_ns else None,
         strange=tuple(sorted(found.listing.strange)),
         real_memory=found.available_mb is not None,
     )

@@ -7,6 +7,7 @@ it, and, if that one dozes, also the next before that. Who stands inside another
 from collections.abc import Callable, Collection, Mapping
 
 from hostres.listing import WAITING, Entry, Listing
+from hostres.locks import is_locked
 from hostres.queue import Demand
 from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
@@ -38,16 +39,20 @@ class Watcher:
         swept: dict[Entry, Demand | None] = {}
 
         def alive(entry: Entry) -> bool:
-            if entry.key in ticket.watches and entry.key not in hung and not unprompted:
+            key = entry.key
+            fd = ticket.watches.get(key)
+            if fd is not None and not unprompted and (key not in hung or is_locked(fd)):
                 return True
-            ticket.unwatch([entry.key])
-            fd = self._tickets.watch(entry)
-            if fd is None:
-                swept[entry] = self._tickets.demand_of_dead(entry) if entry.key in hung else None
-                self._sweeper.bury(entry, listing)
-                return False
-            ticket.watches[entry.key] = fd
-            return True
+            if fd is None or unprompted:
+                ticket.unwatch([key])
+                fd = self._tickets.watch(entry)
+                if fd is not None:
+                    ticket.watches[key] = fd
+                    self._tickets.demand(entry)  # read now, it need not be read when its end makes haste
+                    return True
+            swept[entry] = self._tickets.demand_of_dead(entry) if key in hung else None
+            self._sweeper.bury(entry, listing)
+            return False
 
         while True:  # once more if somebody was dead: who stood inside stands elsewhere now
             dead = len(swept)
@@ -58,10 +63,9 @@ class Watcher:
         return swept
 
     def _wanted(self, ticket: Ticket, listing: Listing, alive: Callable[[Entry], bool], *, everybody: bool) -> set[str]:
-        me = ticket.entry(WAITING)
-        host = listing.host(me)
+        host = listing.host(ticket.waiting)
         wanted = {host} if host is not None and alive(host) else set()
-        line = listing.line(listing.host(me))
+        line = listing.line(listing.host(ticket.waiting))
         older = [entry for entry in line.waiting if entry.number < ticket.number]
         while older:
             if alive(older[-1]):

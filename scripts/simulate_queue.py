@@ -18,7 +18,7 @@ from typing import Final
 
 from hostres.patience import Patience
 from hostres.queue import Demand, decide, fits
-from hostres.state import MachineState
+from hostres.turnaround import after_turn
 
 CAPACITY: Final[Mapping[str, int]] = {"cpu": 8, "ffmpeg": 2, "whisper": 1}
 LOADS: Final = (0.6, 0.8, 0.9)
@@ -226,12 +226,7 @@ def simulate(rule: Rule, jobs: Sequence[Job], *, foresight: bool = False) -> Out
     holders: dict[int, Job] = {}
     ends: list[tuple[float, int]] = []
     waited: list[tuple[Job, float]] = []
-    state = MachineState(boot="", next_ticket=1, turnaround_ns=0, capacity=CAPACITY)
-
-    def count(turn_s: float) -> MachineState:
-        turn_ns = state.after_turn(int(turn_s * SECOND_NS))
-        return MachineState(boot="", next_ticket=1, turnaround_ns=turn_ns, capacity=CAPACITY)
-
+    turnaround_ns = 0
     now_s = busy = 0.0
     while to_come or ends:
         next_s = min([*(job.arrives_s for job in to_come[-1:]), *(at for at, _ in ends[:1])])
@@ -240,12 +235,10 @@ def simulate(rule: Rule, jobs: Sequence[Job], *, foresight: bool = False) -> Out
         while ends and ends[0][0] <= now_s:
             job = holders.pop(heapq.heappop(ends)[1])
             if not foresight:
-                state = count(now_s - job.arrives_s)
+                turnaround_ns = after_turn(turnaround_ns, int((now_s - job.arrives_s) * SECOND_NS))
         while to_come and to_come[-1].arrives_s <= now_s:
             waiters.append(to_come.pop())
-        moment = Moment(
-            now_s=now_s, holders=tuple(holders.values()), waiters=waiters, turnaround_ns=state.turnaround_ns
-        )
+        moment = Moment(now_s=now_s, holders=tuple(holders.values()), waiters=waiters, turnaround_ns=turnaround_ns)
         go = set(rule(moment))
         for job in waiters:
             if job.number in go:
@@ -253,7 +246,7 @@ def simulate(rule: Rule, jobs: Sequence[Job], *, foresight: bool = False) -> Out
                 heapq.heappush(ends, (now_s + job.takes_s, job.number))
                 waited.append((job, now_s - job.arrives_s))
                 if foresight:
-                    state = count(now_s - job.arrives_s + job.takes_s)
+                    turnaround_ns = after_turn(turnaround_ns, int((now_s - job.arrives_s + job.takes_s) * SECOND_NS))
         waiters = [job for job in waiters if job.number not in go]
         after = Moment(now_s=now_s, holders=tuple(holders.values()), waiters=(), turnaround_ns=0)
         assert min(after.free().values()) >= 0, "more is held than there is"

@@ -364,7 +364,8 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         *(f"hostres.{name}" for name in (
             "affinity", "claims", "clock", "configuration", "coordinator", "decisions", "descriptors", "errors",
             "folders", "lease", "listing", "locks", "machine", "nesting", "patience", "platforms", "poller", "profile", "pulse",
-            "programs", "queue", "settings", "state", "summons", "sweeping", "ticket", "tickets", "watching",
+            "programs", "queue", "rousing", "seating", "settings", "state", "succession", "summons", "sweeping", "ticket",
+            "tickets", "turnaround", "watching",
         )),
     }  # fmt: skip
 

@@ -31,7 +31,7 @@ def test_a_name_tells_its_cpus() -> None:
 
 
 def test_only_a_claim_of_cpu_within_the_machine_s_cpus_gets_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(affinity, "machine_cpus", lambda: 4)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 2, 3})
     assert affinity.suffix({"cpu": 2}, ["h.1.a.1"], {"cpu": 4}) == ".6"
     assert affinity.suffix({"cpu": 2}, ["h.1.a.2", "h.2.b"], {"cpu": 4}) == ".c"

@@ -14,7 +14,8 @@ from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.listing import DOZING, Entry
 from hostres.pulse import Pulse
-from hostres.summons import Summons, to_rouse
+from hostres.rousing import to_rouse
+from hostres.summons import Summons
 from tests.hostres.support import LIMIT_S, Child, children, coordinator, eventually, rows, stop, waiting
 
 WAITER = """
@@ -230,6 +231,26 @@ def test_inside_a_lease_too_the_first_that_is_not_stopped_goes_on() -> None:
         part.release()
         assert last.line().split()[0] == "held"
         assert len(dozing()) == MANY
+
+
+def test_behind_one_that_came_to_be_the_chief_unawares_and_was_stopped_the_next_goes_on() -> None:
+    """Whoever takes over all that has come free wakes nobody, so those behind know nothing of their new places."""
+    with children() as start, coordinator(x=1) as machine:
+        lease = machine.lease({"x": 1})
+        queue = []
+        for number in range(1, 5):
+            queue.append(start(waiter({"x": 1}, net_s=LOOKS_AFTER)))
+            queue[-1].line()
+            waiting(number)
+        first, second, stopped, last = queue
+        lease.release()
+        for child in (first, second):
+            assert child.line().split()[0] == "held"
+            if child is second:
+                stop(stopped)
+            child.tell()
+        assert last.line().split()[:2] == ["held", str(lease.ticket + 4)]
+        assert dozing() == [lease.ticket + 3]
 
 
 def test_nothing_is_kept_for_a_patient_one_that_is_stopped() -> None:

@@ -38,7 +38,7 @@ class Failing:
             for name in ("open", "listdir", "eventfd"):
                 patch.setattr(os, name, self._counted(getattr(os, name), name))
         else:
-            for name in ("open", "mkdir", "mkfifo", "rename", "write"):
+            for name in ("open", "mkdir", "mkfifo", "rename", "write", "pwrite"):
                 patch.setattr(os, name, self._counted(getattr(os, name), name))
 
     def _counted(self, real: Callable[..., Any], name: str) -> Callable[..., Any]:

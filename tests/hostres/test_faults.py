@@ -15,7 +15,6 @@ import pytest
 from hostres.coordinator import Admitted, NotAdmitted
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
-from hostres.state import MachineState, StateFile
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, rows, waiting
 
 HOSTLER = (sys.executable, "-m", "hostler")
@@ -261,15 +260,3 @@ def test_a_container_whose_boot_clock_is_shifted_waits_no_longer_and_no_less_tha
         lease.release()
         assert shift in waiter.communicate(timeout=LIMIT_S)[0]
         assert machine.safety_net_progress == 0
-
-
-def test_a_clock_that_is_set_back_does_not_stop_the_average_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tmp_path.chmod(0o700)
-    file = StateFile(str(tmp_path))
-    file.write(MachineState(boot="", next_ticket=1, turnaround_ns=0, capacity={}))
-    assert file.age_s() < 60
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now - 7200)
-    assert file.age_s() > 60

@@ -18,6 +18,7 @@ from hostres.state import StateFile
 from hostres.summons import Summons
 from hostres.ticket import Ticket
 from hostres.tickets import Record
+from hostres.turnaround import read_turnaround
 
 
 class Crowd:
@@ -28,9 +29,11 @@ class Crowd:
         self.tickets: list[Ticket] = []
         self.now_s = 0.0
 
-    def ask(self, claims: dict[str, int], *, under: Ticket | None = None, waited_ns: int = 0) -> Ticket:
+    def ask(
+        self, claims: dict[str, int], *, under: Ticket | None = None, waited_ns: int = 0, priority: int = 0
+    ) -> Ticket:
         parents = [Parent(number=under.number, nonce=under.nonce)] if under else []
-        record = Record(claims=claims, keys=(), asked_boot_ns=boot_ns() - waited_ns)
+        record = Record(claims=claims, keys=(), asked_boot_ns=boot_ns() - waited_ns, priority=priority)
         ticket = self.machine.ask(record, asker=Asker(parents=parents))
         ticket.summons = Summons(clock=lambda: self.now_s)
         ticket.roused = Summons(clock=lambda: self.now_s)
@@ -92,12 +95,12 @@ def test_who_is_told_and_does_not_move_dozes_after_two_seconds_is_told_again_and
     one.lock.close()
     assert not crowd.look(chief)
     assert told(silent)
-    silent.drain()  # it is just about to look, and hangs
+    silent.lock.drain()  # it is just about to look, and hangs
     crowd.now_s = 1.9
     crowd.machine.look(chief, unprompted=True)
     assert name(silent).startswith("w.")
-    silent.drain()
-    behind.drain()
+    silent.lock.drain()
+    behind.lock.drain()
     crowd.now_s = 2.0
     crowd.machine.look(chief, unprompted=True)
     assert name(silent) == silent.entry(DOZING).name
@@ -151,7 +154,7 @@ def test_who_moves_from_a_dead_ticket_to_the_machine_tells_whoever_is_behind_it_
     part = crowd.ask({"x": 1}, under=outer)
     inside = crowd.ask({"x": 1}, under=outer)
     behind = crowd.ask({"x": 1})
-    behind.drain()
+    behind.lock.drain()
     outer.lock.close()
     assert not crowd.look(inside)
     assert watched(inside) == {chief.number}
@@ -176,25 +179,18 @@ def test_what_stood_inside_a_dead_ticket_is_watched_in_the_same_look_that_finds_
     assert part.number in watched(chief)
 
 
-def test_turns_of_parts_do_not_count_in_the_average(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Machine, "COUNT_S", 0.0)
-    state = StateFile(str(machine_folder(os.environ)))
-
-    def turnaround_ns() -> int:
-        found = state.read()
-        assert found is not None
-        return found.turnaround_ns
-
+def test_turns_of_parts_do_not_count_in_the_average(crowd: Crowd) -> None:
+    folder = machine_folder(os.environ)
     outer, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
     part = crowd.ask({"x": 1}, under=outer)
     inside = crowd.ask({"x": 1}, under=outer)
     chief = crowd.ask({"x": 2})
     part.lock.close()
     assert crowd.look(inside)
-    assert turnaround_ns() == 0
+    assert read_turnaround(folder) == 0
     outer.lock.close()
     crowd.look(chief)
-    assert turnaround_ns() > 0
+    assert read_turnaround(folder) > 0
 
 
 def test_a_lowered_capacity_does_not_concern_who_waits_inside_a_ticket(crowd: Crowd) -> None:
@@ -204,13 +200,53 @@ def test_a_lowered_capacity_does_not_concern_who_waits_inside_a_ticket(crowd: Cr
     state_file = StateFile(str(machine_folder(os.environ)))
     state = state_file.read()
     assert state is not None
-    lowered = type(state)(
-        boot=state.boot, next_ticket=state.next_ticket, turnaround_ns=0, capacity={**state.capacity, "x": 1}
-    )
-    state_file.write(lowered)
+    state_file.write(state._replace(capacity={**state.capacity, "x": 1}))
     part.lock.close()
     assert crowd.look(inside)
     assert inside.entry(WAITING).parents == (outer.number,)
+
+
+# -- the sign of those who look ----------------------------------------------------------------------------------------
+
+
+def test_who_comes_to_be_the_chief_unawares_finds_out_as_nobody_looks(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("hostres.pulse.time.monotonic", lambda: now)
+    nets = (1.0, 1.0, 60.0)
+    holder = crowd.ask({"x": 2})
+    one, two, last = (crowd.ask({"x": 2}) for _ in range(3))
+    assert last.look_at(nets) <= now + 1.5
+    assert not last.must_look()
+    for releasing, next_one in ((holder, one), (one, two)):
+        releasing.lock.close()
+        assert crowd.look(next_one)
+    assert not told(last)
+    assert last.rank == 2
+    now += 1.5
+    assert last.must_look()
+    crowd.machine.look(last, unprompted=True)
+    assert last.rank == 0
+    assert last.look_at(nets) == now + 1.0
+
+
+def test_a_turn_that_ends_is_no_sign_that_somebody_looks(crowd: Crowd) -> None:
+    """Who stood inside a ticket sees the end of that and counts it; the first two may be stopped meanwhile."""
+    folder = machine_folder(os.environ)
+    crowd.ask({"y": 1})
+    crowd.ask({"y": 1})
+    crowd.ask({"y": 1})
+    outer = crowd.ask({"x": 2})
+    crowd.ask({"x": 2}, under=outer)
+    third = crowd.ask({"x": 2}, under=outer)
+    sign = (folder / "pulse").stat()
+    outer.lock.close()
+    assert not crowd.look(third)
+    assert third.rank == 2
+    assert read_turnaround(folder) > 0
+    assert (folder / "pulse").stat() == sign
+    assert inspect(folder) == []
 
 
 def test_the_sign_of_a_line_inside_a_ticket_leaves_the_moment_of_its_admission(crowd: Crowd) -> None:

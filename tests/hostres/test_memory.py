@@ -11,12 +11,16 @@ from pathlib import Path
 import pytest
 
 from hostres import memory
+from hostres.clock import boot_ns
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
+from hostres.machine import Machine
 from hostres.memory import SETTLING_S, attainable, available_mb
 from hostres.queue import Demand, decide
 from hostres.settings import MachineSettings, machine_settings
+from hostres.ticket import Ticket
+from hostres.tickets import Record
 from tests.hostres.support import LIMIT_S, Child, children, coordinator, eventually, rows, waiting
 
 HOSTLER = (sys.executable, "-m", "hostler")
@@ -168,6 +172,44 @@ def test_the_release_of_memory_is_an_event_as_any_other(meminfo: Path, real: Coo
         waiting(1)
         holder.release()
         assert next_one.line().startswith("held")
+
+
+def by_hand(*claims: dict[str, int]) -> tuple[Machine, list[Ticket]]:
+    machine = Machine(machine_folder(os.environ), MachineSettings(capacity=CAPACITY, real_memory=True))
+    return machine, [machine.ask(Record(claims=one, keys=(), asked_boot_ns=boot_ns())) for one in claims]
+
+
+def leave(tickets: list[Ticket]) -> None:
+    for ticket in tickets:
+        ticket.withdraw()
+        ticket.unwatch()
+        ticket.lock.close()
+
+
+def test_who_takes_over_what_has_come_free_looks_whether_so_much_memory_is_there(meminfo: Path) -> None:
+    """The names alone do not tell."""
+    say(meminfo, 6000)
+    machine, tickets = by_hand({"memory-mb": 6000}, {"memory-mb": 6000})
+    holder, heir = tickets
+    holder.lock.close()
+    say(meminfo, 5999)
+    hung = heir.poll(LIMIT_S) or frozenset()
+    assert hung == {holder.key}
+    assert not machine.look(heir, hung=hung)
+    say(meminfo, 6000)
+    assert machine.look(heir, unprompted=True)
+    leave(tickets)
+
+
+def test_memory_that_is_left_over_is_told_to_whoever_waits_for_it(meminfo: Path) -> None:
+    say(meminfo, 8000)
+    machine, tickets = by_hand({"memory-mb": 8000, "ffmpeg": 2}, {"ffmpeg": 2}, {"memory-mb": 3000})
+    holder, heir, behind = tickets
+    holder.lock.close()
+    assert machine.look(heir, hung=heir.poll(LIMIT_S) or ())
+    assert behind.poll(0) is not None
+    assert machine.look(behind)
+    leave(tickets)
 
 
 def test_it_holds_for_programs_that_set_nothing_until_one_takes_it_back(meminfo: Path, real: Coordinator) -> None:

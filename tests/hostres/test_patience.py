@@ -12,7 +12,6 @@ from hostres.clock import boot_ns
 from hostres.coordinator import Admitted, Coordinator, NotAdmitted, Patience
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
-from hostres.machine import Machine
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, rows, waiting
 
 SECOND_NS = 10**9
@@ -60,6 +59,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     one = Clock()
     monkeypatch.setattr("hostres.machine.boot_ns", one)
+    monkeypatch.setattr("hostres.seating.boot_ns", one)
     monkeypatch.setattr("hostres.survey.boot_ns", one)
     return one
 
@@ -155,7 +155,7 @@ def test_a_state_without_a_patience_is_as_it_always_was_and_a_damaged_one_is_dam
     with coordinator(x=1) as machine:
         lease = machine.lease({"x": 1})
         state = json.loads((folder / "state.json").read_text())
-        assert set(state) == {"format", "boot", "next_ticket", "turnaround_ns", "profile"}
+        assert set(state) == {"format", "boot", "next_ticket", "profile"}
         for damage in (5, {"factor": -1}, {"fact": 1}):
             (folder / "state.json").write_text(json.dumps({**state, "patience": damage}))
             with coordinator() as other, pytest.raises(HostlerError, match="unknown patience"):
@@ -184,7 +184,6 @@ def test_more_patience_is_told_to_those_that_may_go_now() -> None:
 def test_a_longer_average_turn_makes_more_patient_and_those_that_may_go_are_told(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Machine, "COUNT_S", 0.0)
     with coordinator(x=2, y=1) as machine, children() as start:
         one = machine.lease({"x": 1})
         with monkeypatch.context() as patch:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hostres.errors import Code, HostlerError
 from hostres.patience import Patience
-from hostres.queue import KEY, Decision, Demand, decide, explain, fits
+from hostres.queue import KEY, Decision, Demand, decide, explain, fits, succeeds
 from hostres.settings import machine_settings
 
 CAPACITY = {"cpu": 4, "ffmpeg": 2, "whisper": 1}
@@ -364,3 +364,43 @@ def test_a_configured_patience_that_is_none_is_refused(value: str) -> None:
     Path(os.environ["HOSTLER_CONFIG"]).write_text(f"[machine]\npatience = {value}")
     with pytest.raises(HostlerError, check=lambda error: error.code is Code.INVALID_PROFILE):
         machine_settings(os.environ)
+
+
+# -- who takes over all that has come free -----------------------------------------------------------------------------
+
+
+@given(queues(), st.data())
+def test_who_takes_over_all_that_has_come_free_may_go_and_nobody_else_who_might_not_before(
+    queue: tuple[list[Demand], list[Demand]], data: st.DataObject
+) -> None:
+    holders, waiters = queue[0], [waiter._replace(priority=0) for waiter in queue[1]]
+    before = decided(holders, waiters).go
+    if not waiters or waiters[0].dozing or waiters[0].number in before:
+        return
+    dead = data.draw(st.lists(st.sampled_from(holders), unique_by=lambda holder: holder.number)) if holders else []
+    rest = [holder for holder in holders if holder not in dead]
+    if succeeds(waiters[0], dead, rest, CAPACITY, patience_ns=PATIENCE, now_boot_ns=2 * PATIENCE):
+        after = decided(rest, waiters).go
+        assert waiters[0].number in after
+        assert set(after) <= {waiters[0].number, *before}
+
+
+@pytest.mark.parametrize(
+    ("units", "dead", "waited", "expected"),
+    [
+        ({"ffmpeg": 1, "cpu": 2}, {"ffmpeg": 1, "cpu": 2}, PATIENCE, True),
+        ({"ffmpeg": 1, "cpu": 2}, {"ffmpeg": 1}, PATIENCE, True),
+        ({"ffmpeg": 1}, {"ffmpeg": 1, "cpu": 1}, PATIENCE, False),
+        ({"ffmpeg": 1}, {"ffmpeg": 2}, PATIENCE, False),
+        ({"ffmpeg": 1}, {"ffmpeg": 1, f"{KEY}a": 1}, PATIENCE, False),
+        ({"ffmpeg": 1, "whisper": 1}, {"ffmpeg": 1}, PATIENCE, False),
+        ({"ffmpeg": 1}, {"ffmpeg": 1}, PATIENCE + 1, False),
+    ],
+    ids=["all of it", "and more", "less", "fewer", "but for a key", "but it does not fit", "but it was patient"],
+)
+def test_only_the_whole_of_what_has_come_free_is_taken_over(
+    units: dict[str, int], dead: dict[str, int], waited: int, *, expected: bool
+) -> None:
+    heir, holder = Demand(number=3, units=units), Demand(number=1, units=dead)
+    other = Demand(number=2, units={"whisper": 1})
+    assert expected is succeeds(heir, [holder], [other], CAPACITY, patience_ns=PATIENCE, now_boot_ns=waited)

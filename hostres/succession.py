@@ -1,0 +1,74 @@
+"""The short way of a hand-over: who takes all that has come free need not know what others want.
+
+Decided from the names in `t/` and from what was read before, as a free slot makes haste. Whatever is not
+plain here goes the long way, which thinks of all: another kind of event, another order than that of arrival, a ticket
+inside another, a record that was not read yet.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from hostres.listing import DOZING, HOLDING, INSIDE, WAITING, is_number, is_plain
+from hostres.queue import Demand
+
+
+class Takeover(NamedTuple):
+    """What the oldest waiter finds when it wakes.
+
+    Attributes:
+        dead: Names of the holders that have gone, with what they claimed.
+        holders: Likewise of the others.
+        next_one: Name of whoever is the oldest then, "" if nobody else waits.
+
+    """
+
+    dead: dict[str, Demand]
+    holders: dict[str, Demand]
+    next_one: str
+
+
+def takeover(
+    names: Iterable[str],
+    me: int,
+    watched: Collection[str],
+    hung: Collection[str],
+    known: Callable[[int, str], Demand | None],
+) -> Takeover | None:
+    """Return what a waiter finds if it is plainly the oldest and all that hung up held, else None.
+
+    Args:
+        names: The names in `t/`.
+        me: The number of the waiter, which waits for the machine and does not doze.
+        watched: Keys of the tickets that it watches.
+        hung: Keys of those that hung up.
+        known: Returns what a ticket of that number and nonce claims, if that was read before.
+
+    """
+    dead: dict[str, Demand] = {}
+    holders: dict[str, Demand] = {}
+    next_number, next_one, seen = 0, "", 0
+    for name in names:
+        letter = name[0]
+        if letter == HOLDING:
+            parts = name.split(".")
+            demand = known(int(parts[1]), parts[2]) if len(parts) in (3, 4) and is_number(parts[1]) else None
+            if demand is None:
+                return None
+            key = f"{parts[1]}.{parts[2]}"
+            seen += key in watched
+            (dead if key in hung else holders)[name] = demand
+        elif letter == WAITING:
+            parts = name.split(".")
+            if len(parts) != 3 or not is_number(parts[1]) or not is_plain(parts[2]):
+                return None
+            number = int(parts[1])
+            if number < me:
+                return None
+            if number > me and (number < next_number or not next_one):
+                next_number, next_one = number, name
+        elif letter in (INSIDE, DOZING):
+            return None
+    # a watched one that is not there any more was found dead by somebody else: more has come free
+    if not dead or len(dead) < len(hung) or seen < len(watched):
+        return None
+    return Takeover(dead=dead, holders=holders, next_one=next_one)
