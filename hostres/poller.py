@@ -16,10 +16,11 @@ from hostres.nesting import Asker
 from hostres.ticket import Ticket
 from hostres.tickets import Record
 
-SAFETY_NET_S: Final = (1.0, 1.0, 60.0)
+SAFETY_NET_S: Final = (2.0, 1.0, 60.0)
 """After so many seconds a waiter looks unprompted: the chief, its successor, all others.
 
-Those others also see whether these do, and if not look in their place; see `hostres.pulse`.
+The successor also asks the chief for a sign of life, so that it looks as often; the others see whether these do, and if
+not look in their place; see `hostres.pulse`.
 """
 
 _LOG: Final = logging.getLogger("hostres")

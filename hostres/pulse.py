@@ -61,7 +61,7 @@ class Pulse:
         """Return the monotonic second at which to see to it.
 
         Args:
-            interval_s: How often the first of the line look at least.
+            interval_s: How often whoever looks after the line looks at least.
 
         """
         self._interval_s = BEATS * interval_s

@@ -79,7 +79,7 @@ class Ticket:
             safety_net_s: Seconds after which to look, by rank.
 
         """
-        self._interval_s, self._look_s = safety_net_s[0], time.monotonic() + safety_net_s[self.rank]
+        self._interval_s, self._look_s = safety_net_s[1], time.monotonic() + safety_net_s[self.rank]
         for due in (self.summons.due(), self.roused.due()):
             self._look_s = self._look_s if due is None else min(self._look_s, due)
         return self.see_at()

@@ -295,7 +295,7 @@ def test_who_waits_long_looks_no_more_often_than_the_safety_net_says(monkeypatch
 
 
 def test_the_safety_net_is_wide_for_all_but_the_first_two() -> None:
-    assert SAFETY_NET_S == (1.0, 1.0, 60.0)
+    assert SAFETY_NET_S == (2.0, 1.0, 60.0)
 
 
 KILLED = """

@@ -214,7 +214,7 @@ def test_who_comes_to_be_the_chief_unawares_finds_out_as_nobody_looks(
 ) -> None:
     now = 1000.0
     monkeypatch.setattr("hostres.pulse.time.monotonic", lambda: now)
-    nets = (1.0, 1.0, 60.0)
+    nets = (2.0, 1.0, 60.0)
     holder = crowd.ask({"x": 2})
     one, two, last = (crowd.ask({"x": 2}) for _ in range(3))
     assert last.look_at(nets) <= now + 1.5
@@ -228,7 +228,7 @@ def test_who_comes_to_be_the_chief_unawares_finds_out_as_nobody_looks(
     assert last.must_look()
     crowd.machine.look(last, unprompted=True)
     assert last.rank == 0
-    assert last.look_at(nets) == now + 1.0
+    assert last.look_at(nets) == now + 2.0
 
 
 def test_a_turn_that_ends_is_no_sign_that_somebody_looks(crowd: Crowd) -> None:
