@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
-from scripts.benchmarks.contenders import BareFlock, Fasteners, Hostres, Slot
+from scripts.benchmarks.contenders import BareFifos, BareFlock, Fasteners, Hostres, Slot
 from scripts.benchmarks.crew import LostError, crew
 from scripts.benchmarks.effort import Effort
 from scripts.benchmarks.results import Goal, Row, informing, judged, ratio, unmeasured
@@ -171,7 +171,7 @@ def _warm(kind: type[Slot], place: Path) -> None:
 def rows(effort: Effort) -> list[Row]:
     """Measure hand-overs."""
     few, many = 2, effort.many
-    contenders: tuple[type[Slot], ...] = (BareFlock, Fasteners, Hostres)
+    contenders: tuple[type[Slot], ...] = (BareFlock, BareFifos, Fasteners, Hostres)
     warm = {(kind.title, waiting): Latencies() for kind in contenders for waiting in (few, many)}
     cold = {key: Latencies() for key in warm if key != (Fasteners.title, few)}
     dead = {kind.title: Latencies() for kind in (BareFlock, Hostres)}
