@@ -1,0 +1,1 @@
+"""Torment whole hosts with kills, stops and requests by chance, and see whether they keep their promises."""

@@ -1,0 +1,52 @@
+"""A host of a soak: it goes on with every run of the store that nobody works on, until it is told to stop."""
+
+import argparse
+import signal
+import sys
+import threading
+
+from hostler import Host
+from hostler.config import Config
+from hostler.host import Run
+from hostres.errors import Code, HostlerError
+from store.home import Home
+from store.lifecycle import RUN_FINAL
+from store.reader import Reader
+
+LOOK_S = 0.03
+GRACE_S = 0.3
+
+
+def work(jobs: int, stop: threading.Event) -> None:
+    """Take up what nobody works on; hand all back in the end."""
+    config = Config.load()
+    with Host(config=config, jobs=jobs) as host, Reader.open(Home.open(config.home, create=True)) as reader:
+        mine: dict[str, Run] = {}
+        print("ready", flush=True)
+        while not stop.wait(LOOK_S):
+            for row in reader.runs():
+                if row.status in RUN_FINAL or row.alive or row.run_id in mine:
+                    continue
+                try:
+                    mine[row.run_id] = host.resume(row.run_id)
+                except HostlerError as error:
+                    if error.code is not Code.CONFLICT:
+                        raise
+            mine = {run_id: run for run_id, run in mine.items() if not run.left}
+        host.drain(grace_s=GRACE_S)
+
+
+def main() -> int:
+    """Read the command line; SIGTERM, and the end of whoever started it, stop it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--jobs", type=int, default=3)
+    args = parser.parse_args()
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
+    work(args.jobs, stop)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

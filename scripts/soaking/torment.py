@@ -1,0 +1,316 @@
+"""The tormentor: it creates runs, keeps hosts alive and kills them, and answers for the people."""
+
+import contextlib
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from hostler.compiler import compile_workflow
+from hostler.host import Host
+from hostler.loading import load
+from hostler.principal import principal
+from store.clock import SystemClock
+from store.contracts import NodeRecord, Request, RequestKind
+from store.home import Home
+from store.lifecycle import RESTING, RUN_FINAL, Status
+from store.reader import Reader, RunRow
+from store.requests import cancel_id, post
+
+HERE: Final = Path(__file__).resolve().parent
+FLOW: Final = HERE / "flow.py"
+HOST: Final = HERE / "host.py"
+ANSWER_S: Final = 2.0
+"""People ask again when nothing has come of their answer for so long."""
+STOP_S: Final = 40.0
+"""A host that was told to stop has ended within this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a soak does.
+
+    Attributes:
+        hosts: How many at a time.
+        runs: How many are under way at a time.
+        nodes: Of each run.
+        kinds: What their nodes are; see `flow.py`.
+        step_s: The longest step.
+        pause_s: The longest pause between two disturbances.
+        blows: Name of a disturbance → its weight.
+        on_trees: Whether a blow falls only when another tree of processes has come up since the last.
+
+    """
+
+    hosts: int
+    runs: int
+    nodes: int
+    kinds: tuple[str, ...]
+    step_s: float
+    pause_s: float
+    blows: dict[str, int]
+    on_trees: bool = False
+
+
+@dataclass(slots=True)
+class Hosting:
+    """A host process.
+
+    Attributes:
+        ready: Whether it has begun to look for runs.
+
+    """
+
+    process: "subprocess.Popen[bytes]"
+    ready: bool = False
+
+
+@dataclass(slots=True)
+class Torment:
+    """One soak.
+
+    Attributes:
+        folder: Of its own, with everything in it.
+        made: Run → the seed of its graph.
+        given: What people gave, by kind of request.
+        blows: What was done to the hosts.
+        odd: What went wrong on the way.
+        ended: Hosts that were told to stop and are not known to have ended.
+        answered: When people last answered a node that rests so, after that attempt.
+        trees: How many trees of processes had come up at the last blow.
+
+    """
+
+    folder: Path
+    plan: Plan
+    chance: random.Random
+    home: Home
+    creator: Host
+    hosts: list[Hosting] = field(default_factory=list)
+    made: dict[str, int] = field(default_factory=dict)
+    cancelled: set[str] = field(default_factory=set)
+    given: Counter[str] = field(default_factory=Counter)
+    blows: Counter[str] = field(default_factory=Counter)
+    odd: list[str] = field(default_factory=list)
+    ended: list[Hosting] = field(default_factory=list)
+    answered: dict[tuple[str, str, Status, int], float] = field(default_factory=dict)
+    trees: int = 0
+
+    # -- what goes on --------------------------------------------------------------------------------------------------
+
+    def go_on(self, *, until_s: float, times: int | None = None) -> None:
+        """Torment until that monotonic second, or until so many blows have fallen."""
+        with Reader.open(self.home) as reader:
+            while time.monotonic() < until_s and (times is None or self.blows.total() < times):
+                self.keep_going(reader)
+                self.hit(reader)
+
+    def finish(self, within_s: float) -> list[str]:
+        """Let everything end in peace; return what did not."""
+        until_s = time.monotonic() + within_s
+        with Reader.open(self.home) as reader:
+            while unfinished := [row for row in reader.runs() if row.status not in RUN_FINAL]:
+                if time.monotonic() > until_s:
+                    return [self.stuck(reader, row) for row in unfinished]
+                self.keep_hosts()
+                self.answer(reader)
+                time.sleep(0.05)
+        return []
+
+    def stuck(self, reader: Reader, row: RunRow) -> str:
+        """Describe a run that does not end."""
+        nodes = ", ".join(f"{node.key} {node.status}" for node in reader.nodes(row.run_id) if node.status.value)
+        return f"run {row.run_id} does not end, it is {row.status} (owner {row.host}, alive {row.alive}): {nodes}"
+
+    def keep_going(self, reader: Reader) -> None:
+        """See to it that there is something to do and somebody to do it, and answer for the people."""
+        self.keep_hosts()
+        under_way = sum(row.status not in RUN_FINAL for row in reader.runs())
+        if under_way < self.plan.runs:
+            self.create()
+        self.answer(reader)
+
+    def create(self) -> None:
+        """Store a run."""
+        seed = len(self.made) + 1 + self.chance.randrange(1_000_000) * 10_000
+        inputs: dict[str, Any] = {
+            "folder": str(self.folder),
+            "seed": seed,
+            "nodes": self.plan.nodes,
+            "kinds": list(self.plan.kinds),
+            "seconds": self.plan.step_s,
+        }
+        workflow = load(str(FLOW), folder=self.folder)
+        compiled = compile_workflow(workflow, inputs, folder=self.folder, max_nodes=4096)
+        self.made[self.creator.create(compiled)] = seed
+
+    def keep_hosts(self) -> None:
+        """Start hosts in place of those that have gone; one that went by itself is odd."""
+        for one in list(self.hosts):
+            code = one.process.poll()
+            if code is not None:
+                self.hosts.remove(one)
+                self.odd.append(f"a host ended by itself with {code}: {self.last_words(one)}")
+            elif not one.ready and one.process.stdout is not None:
+                one.ready = bool(select.select([one.process.stdout], [], [], 0)[0])
+        while len(self.hosts) < self.plan.hosts:
+            with (self.folder / "hosts.log").open("ab") as log:
+                process = subprocess.Popen(
+                    [sys.executable, str(HOST)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                )
+            self.hosts.append(Hosting(process))
+
+    def last_words(self, _one: Hosting) -> str:
+        """Return the end of what the hosts logged."""
+        return (self.folder / "hosts.log").read_text(errors="replace")[-1500:]
+
+    # -- blows ---------------------------------------------------------------------------------------------------------
+
+    def hit(self, reader: Reader) -> None:
+        """Wait a moment, then do one thing to somebody, once everybody is up."""
+        time.sleep(self.chance.uniform(0, self.plan.pause_s))
+        ready = [one for one in self.hosts if one.ready]
+        trees = len(list((self.folder / "copies").glob("*.up")))
+        if not ready or (self.plan.on_trees and trees == self.trees):
+            return
+        self.trees = trees
+        names, weights = zip(*self.plan.blows.items(), strict=True)
+        (blow,) = self.chance.choices(names, weights)
+        victim = self.chance.choice(ready)
+        match blow:
+            case "kill":
+                self.gone(victim, signal.SIGKILL)
+            case "stop":
+                self.gone(victim, signal.SIGTERM)
+            case "freeze":
+                victim.process.send_signal(signal.SIGSTOP)
+                time.sleep(self.chance.uniform(0.01, 0.3))
+                victim.process.send_signal(signal.SIGCONT)
+            case "child":
+                if not self.kill_child():
+                    return
+            case "cancel":
+                if not self.cancel(reader):
+                    return
+        self.blows[blow] += 1
+
+    def gone(self, victim: Hosting, number: int) -> None:
+        """End a host; one that is killed is gone at once, one that is told to stop may take its time."""
+        self.hosts.remove(victim)
+        victim.process.send_signal(number)
+        if number == signal.SIGKILL:
+            reap(victim)
+        else:
+            self.ended.append(victim)
+            self.reap_stopped(wait=False)
+
+    def reap_stopped(self, *, wait: bool) -> None:
+        """Look how the hosts that were told to stop have ended."""
+        for one in list(self.ended):
+            try:
+                code = one.process.wait(STOP_S if wait else 0)
+            except subprocess.TimeoutExpired:
+                if wait:
+                    self.odd.append("a host that was told to stop did not end")
+                    one.process.kill()
+                    reap(one)
+                continue
+            self.ended.remove(one)
+            reap(one)
+            if code != 0:
+                self.odd.append(f"a host that was told to stop ended with {code}: {self.last_words(one)}")
+
+    def kill_child(self) -> bool:
+        """Kill a process that a step has started; say whether there was one."""
+        pids = list(self.children())
+        if not pids:
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.chance.choice(pids), signal.SIGKILL)
+        return True
+
+    def children(self) -> Iterator[int]:
+        """Yield the processes that steps have started, those without an environment by the lock of their tree."""
+        mine = f"HOSTLER_HOME={os.environ['HOSTLER_HOME']}".encode()
+        copies = str(self.folder / "copies")
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (process / "environ").read_bytes().split(b"\0")
+                marked = mine in words and any(word.startswith(b"HOSTLER_RUN=") for word in words)
+                if marked or any(str(file.readlink()).startswith(copies) for file in (process / "fd").iterdir()):
+                    yield int(process.name)
+
+    def cancel(self, reader: Reader) -> bool:
+        """Cancel a run, or a node of it; say whether there was one."""
+        rows = [row for row in reader.runs() if row.status not in RUN_FINAL]
+        if not rows:
+            return False
+        run_id = self.chance.choice(rows).run_id
+        key = self.chance.choice([None, self.chance.choice(reader.nodes(run_id)).key])
+        self.cancelled.add(run_id)
+        self.post(run_id, RequestKind.CANCEL, key, request_id=cancel_id(run_id, key))
+        return True
+
+    # -- people --------------------------------------------------------------------------------------------------------
+
+    def answer(self, reader: Reader) -> None:
+        """Answer what waits for a person, truthfully."""
+        self.reap_stopped(wait=False)
+        for row in reader.runs():
+            if row.status in RUN_FINAL:
+                continue
+            for node in reader.nodes(row.run_id):
+                asked = (row.run_id, node.key, node.status, node.attempt)
+                if node.status in RESTING and time.monotonic() - self.answered.get(asked, -ANSWER_S) >= ANSWER_S:
+                    self.answered[asked] = time.monotonic()
+                    self.answer_one(row.run_id, node)
+
+    def answer_one(self, run_id: str, node: NodeRecord) -> None:
+        """Answer one node."""
+        match node.status:
+            case Status.APPROVAL_REQUIRED:
+                self.post(run_id, RequestKind.APPROVE, node.key, plan_sha256=node.frozen_sha256)
+            case Status.AMBIGUOUS_CODE:
+                self.post(run_id, RequestKind.REPLAY, node.key)
+            case Status.BLOCKED:
+                self.post(run_id, RequestKind.RETRY, node.key)
+            case Status.AMBIGUOUS:
+                done = f"pay {run_id} {node.key} " in (self.folder / "ledger").read_text()
+                value = {"folder": str(self.folder), "number": 1}
+                outcome = {"outcome": "completed", "value": value} if done else {"outcome": "retry"}
+                self.post(run_id, RequestKind.SETTLE, node.key, data=outcome)
+            case _:
+                raise AssertionError(node.status)
+
+    def post(self, run_id: str, kind: RequestKind, key: str | None, **fields: Any) -> None:
+        """Post a request."""
+        clock = SystemClock()
+        fields.setdefault("request_id", f"{kind}:{run_id}:{key}:{self.given.total()}")
+        self.given[kind.value] += 1
+        request = Request(run_id=run_id, kind=kind, node=key, principal=principal(), at=clock.now().at, **fields)
+        post(self.home, request, clock=clock)
+
+    def close(self) -> None:
+        """Stop the hosts."""
+        for one in list(self.hosts):
+            self.gone(one, signal.SIGTERM if one.ready else signal.SIGKILL)
+        self.reap_stopped(wait=True)
+
+
+def reap(one: Hosting) -> None:
+    """Wait for a process that ends, and close its pipes."""
+    one.process.wait()
+    for pipe in (one.process.stdin, one.process.stdout):
+        if pipe is not None:
+            pipe.close()
