@@ -31,7 +31,8 @@ class Control:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._ending = threading.Lock()
+        self._ended = threading.Condition(self._lock)
+        self._ending = 0
         self._trees: set[Endable] = set()
         self._grace_s = 0.0
         self._waiting: threading.Event | None = None
@@ -63,17 +64,17 @@ class Control:
         try:
             yield
         finally:
-            with self._lock:
+            with self._ended:
                 self._trees.discard(tree)
-            with self._ending:  # `left` is complete only now
-                pass
+                self._ended.wait_for(lambda: not self._ending)  # `left` is complete only now
 
     def abort(self, reason: str, *, grace_s: float) -> None:
-        """Ask the attempt to stop and end its process trees; returns when they have ended.
+        """Ask the attempt to stop and end its process trees, all at once; returns when they have ended.
 
         Args:
-            reason: Who asked: cancel, timeout, drain.
-            grace_s: Between TERM and KILL, seconds.
+            reason: Who asked: cancel, timeout, drain; the first one counts.
+            grace_s: Between TERM and KILL, seconds; a shorter one, for the same reason, counts also while they are
+                being ended.
 
         """
         self.note(reason, grace_s=grace_s)
@@ -87,12 +88,28 @@ class Control:
             if self.reason is None:
                 self.reason = reason
                 self._grace_s = grace_s
+            self._grace_s = min(self._grace_s, grace_s)
             waiting = self._waiting
         if waiting is not None:
             waiting.set()
 
     def _end(self, trees: Iterable[Endable], reason: str) -> None:
-        with self._ending:
-            for tree in trees:
-                ended = tree.end(grace_s=self._grace_s, reason=reason)
-                self.left += [str(process) for process in ended.left]
+        with self._lock:
+            self._ending += 1
+        try:
+            others = [threading.Thread(target=self._end_one, args=(tree, reason), daemon=True) for tree in trees]
+            for each in others:
+                each.start()
+            for each in others:
+                each.join()
+        finally:
+            with self._lock:
+                self._ending -= 1
+                self._ended.notify_all()
+
+    def _end_one(self, tree: Endable, reason: str) -> None:
+        ended = tree.end(grace_s=self._grace_s, reason=reason)
+        with self._lock:
+            for name in (f"{process.command} (pid {process.pid})" for process in ended.left):
+                if name not in self.left:
+                    self.left.append(name)

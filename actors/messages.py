@@ -4,7 +4,7 @@ Actors tell, they never ask; an answer goes to the `reply_to` inside the message
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -22,7 +22,7 @@ from actors.actions import (
 from hostres.errors import Code, HostlerError
 from store.approvals import Accepted, Refused
 from store.contracts import FailureCode, GraphPlan, Request, RunRecord
-from store.transactions import Claimed, Transaction
+from store.transactions import Claimed, Fence, Transaction
 
 # --- to a scheduler: what its pure core decides about -------------------------------------------------------------
 
@@ -429,9 +429,15 @@ class ClaimRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowRequests:
-    """Tell *reply_to* the requests of that run: those that wait now, and later ones as they come."""
+    """Tell *reply_to* the requests of that run: those that wait now, and later ones as they come.
+
+    Attributes:
+        fence: The claim under which it works on the run; it is told when that is no longer in force.
+
+    """
 
     run_id: str
+    fence: Fence
     reply_to: Address
 
 
@@ -445,7 +451,14 @@ class ForgetRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Woken:
-    """Another process put something into the store for this host."""
+    """Another process put something into the store for this host, or the host was stopped and goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceLost:
+    """The claim of a scheduler is no longer in force: the run is another host's."""
+
+    error: HostlerError
 
 
 # --- to the supervisor --------------------------------------------------------------------------------------------
@@ -458,6 +471,7 @@ class Adopt:
     Attributes:
         operations: (kind, version) → `Operation`, all that the run may need.
         computes: Name → `Compute`.
+        lacking: Key of each node whose code this host does not have → why not.
         entry: Tells how to start the worker process of one of these.
         jobs: How many of its nodes may be queued or running; 0 only settles requests.
         release_at_rest: Whether to hand it back when it rests.
@@ -471,6 +485,7 @@ class Adopt:
     jobs: int
     release_at_rest: bool
     subscriber: "Subscriber"
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from actors.messages import (
     CreateRefused,
     CreateRun,
     Due,
+    FenceLost,
     Flush,
     FollowRequests,
     ForgetRequests,
@@ -60,7 +61,7 @@ class RunStore(Shell):
         self._timer = timer
         self._pending: list[Commit] = []
         self._will_flush = False
-        self._followers: dict[str, Address] = {}
+        self._followers: dict[str, FollowRequests] = {}
         self._stop_listening: int | None = None
 
     def setup(self) -> None:
@@ -97,12 +98,15 @@ class RunStore(Shell):
                 found = bool(self._store.requests([message.run_id]))
                 tell(message.reply_to, RequestsFound(run_id=message.run_id, found=found))
             case FollowRequests():
-                self._followers[message.run_id] = message.reply_to
+                self._followers[message.run_id] = message
                 self._tell_requests([message.run_id])
             case ForgetRequests():
-                if self._followers.get(message.run_id) == message.reply_to:
+                follower = self._followers.get(message.run_id)
+                if follower is not None and follower.reply_to == message.reply_to:
                     del self._followers[message.run_id]
             case Woken():
+                self._flush()
+                self._tell_lost()
                 self._tell_requests(list(self._followers))
             case _:
                 super().handle(message)
@@ -173,7 +177,16 @@ class RunStore(Shell):
         for request in self._store.requests(run_ids) if run_ids else ():
             waiting.setdefault(request.run_id, []).append(request)
         for run_id, requests in waiting.items():
-            tell(self._followers[run_id], RequestsArrived(requests=tuple(requests)))
+            tell(self._followers[run_id].reply_to, RequestsArrived(requests=tuple(requests)))
+
+    def _tell_lost(self) -> None:
+        """Tell those whose claim is no longer in force, before they learn it from a write."""
+        gone = self._gone()
+        for run_id, follower in list(self._followers.items()):
+            error = gone or self._store.refusal(follower.fence)
+            if error is not None:
+                del self._followers[run_id]
+                tell(follower.reply_to, FenceLost(error=error))
 
 
 class _Listener:

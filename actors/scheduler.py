@@ -47,6 +47,7 @@ from actors.messages import (
     Committed,
     Died,
     Failed,
+    FenceLost,
     FollowRequests,
     ForgetRequests,
     LeaseUnwanted,
@@ -69,10 +70,11 @@ from actors.operations import Compute, Operation, Previous
 from actors.planner import Planning, Question, answer
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
-from actors.scheduling.stopping import GRACE_S
+from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, write_log
+from hostres.errors import HostlerError
 from hostres.lease import Lease
 from hostres.leftovers import Leftover, end_leftovers, find_leftovers
 from hostres.niceness import Niceness
@@ -90,7 +92,7 @@ Working = tuple[str, int, bool]
 """Node, attempt, and whether it is the reconciliation of that attempt."""
 
 
-VACATE_S: Final = GRACE_S + 5.0
+VACATE_S: Final = OVERDUE_AFTER_S
 """How long the work of a scheduler that goes may take to end."""
 
 Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers
@@ -106,6 +108,7 @@ class Services:
     timer: Address
     threads: WorkThreads
     home: Home
+    machine_folder: Path
     clock: Clock
     niceness: Niceness | None = None
 
@@ -137,9 +140,10 @@ class Scheduler(Shell):
             jobs=self._adopt.jobs,
             release_at_rest=self._adopt.release_at_rest,
             ports={name: operation.ports for name, operation in self._adopt.operations.items()},
+            lacking=self._adopt.lacking,
         )
         self._folder = Path(claimed.record.folder)
-        self._services.store.tell(FollowRequests(run_id=self._run_id, reply_to=self.actor_ref))
+        self._services.store.tell(FollowRequests(run_id=self._run_id, fence=claimed.fence, reply_to=self.actor_ref))
         self._decide(Begin(requests=claimed.requests))
 
     def handle(self, message: Any) -> None:
@@ -167,6 +171,10 @@ class Scheduler(Shell):
             case CommitRefused(error=error):
                 self._parent_tell(RunLost(run_id=self._run_id, error=error))
                 self.stop()
+            case FenceLost(error=error):
+                if not self._state.left:
+                    self._parent_tell(RunLost(run_id=self._run_id, error=error))
+                    self.stop()
             case _ if isinstance(message, get_args(SchedulingMessage)):
                 self._decide(message)
             case _:
@@ -387,10 +395,10 @@ class Scheduler(Shell):
                 )
 
     def _end_leftovers(self, nodes: tuple[str, ...]) -> None:
-        run_id, address = self._run_id, self.actor_ref
+        run_id, address, machine = self._run_id, self.actor_ref, self._services.machine_folder
 
         def work() -> None:
-            tell(address, _ended_leftovers(run_id, nodes))
+            tell(address, _ended_leftovers(run_id, nodes, machine))
 
         self._services.threads.start(work)
 
@@ -405,9 +413,12 @@ class Scheduler(Shell):
             tell(self._parent, message)
 
 
-def _ended_leftovers(run_id: str, nodes: tuple[str, ...]) -> LeftoversEnded:
-    found = [leftover for leftover in find_leftovers(run_id) if leftover.node in nodes]
-    remaining = end_leftovers(found, grace_s=GRACE_S)
+def _ended_leftovers(run_id: str, nodes: tuple[str, ...], machine: Path) -> LeftoversEnded:
+    try:
+        found = [leftover for leftover in find_leftovers(run_id, machine) if leftover.node in nodes]
+        remaining = end_leftovers(found, grace_s=GRACE_S, machine_folder=machine)
+    except HostlerError as error:  # nothing is tried again that could not be looked for
+        return LeftoversEnded(nodes=nodes, ended={}, remaining=dict.fromkeys(nodes, str(error)))
     return LeftoversEnded(nodes=nodes, ended=_by_node(found), remaining=_named(remaining))
 
 

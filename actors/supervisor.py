@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import pykka
@@ -31,6 +32,7 @@ from actors.messages import (
     RunLost,
     Vacate,
     Vacated,
+    Woken,
 )
 from actors.run_store import RunStore
 from actors.scheduler import Scheduler, Services
@@ -148,6 +150,8 @@ class Supervisor(Shell):
                 self._died(message)
             case Vacated():
                 self._vacated(message)
+            case Woken():
+                tell(self._store, message)
             case _:
                 super().handle(message)
 
@@ -180,6 +184,7 @@ class Supervisor(Shell):
             timer=timer,
             threads=self._parts.threads,
             home=self._parts.home,
+            machine_folder=Path(self._parts.coordinator.machine.folder),
             clock=self._parts.clock,
             niceness=self._parts.coordinator.niceness,
         )

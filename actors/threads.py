@@ -20,6 +20,7 @@ class WorkThreads:
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
+        self._idled = threading.Condition(self._lock)
         self._idle: list[SimpleQueue[Work]] = []
         self._busy = 0
 
@@ -27,6 +28,11 @@ class WorkThreads:
     def busy(self) -> int:
         """How many pieces of work are under way."""
         return self._busy
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until no work is under way, at most *timeout_s* seconds; say whether that is so."""
+        with self._idled:
+            return self._idled.wait_for(lambda: self._busy == 0, timeout_s)
 
     def start(self, work: Work) -> None:
         """Run *work* on a thread of its own, now; it must not raise."""
@@ -55,3 +61,5 @@ class WorkThreads:
                 with self._lock:
                     self._busy -= 1
                     self._idle.append(inbox)
+                    if self._busy == 0:
+                        self._idled.notify_all()

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Self
 
 import pykka
@@ -20,24 +21,26 @@ from pydantic import JsonValue
 
 from actors.actions import NodeChanged, RunChanged, RunLeft
 from actors.mailbox import Mailbox
-from actors.messages import Adopt, CreateRefused, CreateRun, Drain, Report, RunLost
+from actors.messages import Adopt, CreateRefused, CreateRun, Drain, Report, RunLost, Woken
 from actors.operations import Compute, Operation
+from actors.scheduling.stopping import OVERDUE_AFTER_S
 from actors.supervisor import Parts, Supervisor
 from actors.threads import WorkThreads
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
-from hostler.loading import code_for_run
 from hostler.principal import principal
+from hostler.run_code import RunCode, find_code
 from hostler.worker_code import RunEntries
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
+from store.approvals import Refused, judge
 from store.clock import SystemClock
 from store.contracts import Request, RequestKind, RunRecord
 from store.home import Home
 from store.hosts import HostIdentity
 from store.ids import new_run_id
-from store.lifecycle import IMMUTABLE, RUN_FINAL, RUN_RESTING, RunStatus
+from store.lifecycle import NEEDS_CODE, RUN_FINAL, RUN_RESTING, RunStatus
 from store.reader import Reader
 from store.requests import cancel_id, post
 from store.run_store import RunStore
@@ -119,6 +122,11 @@ class Run:
     def left(self) -> bool:
         """Whether this host is done with the run."""
         return self._left
+
+    @property
+    def lost(self) -> bool:
+        """Whether this host could not go on with it."""
+        return self._error is not None
 
     def _hear(self, report: Report) -> None:
         with self._changed:
@@ -259,14 +267,25 @@ class Host:
             raise answer.error
         return record.run_id
 
-    def resume(self, run_id: str) -> Run:
+    def resume(self, run_id: str, *, accept_incompatible: bool = False) -> Run:
         """Work on a stored run that no host works on.
 
+        Args:
+            run_id: The run.
+            accept_incompatible: Go on without the nodes whose code is missing or was changed: they become
+                incompatible, what depends on them is skipped. Only a person may say so.
+
         Raises:
-            HostlerError: not-found; conflict, another host works on it, or this one lacks what it needs.
+            HostlerError: not-found; conflict, another host works on it, or this one lacks what it needs; then nothing
+                was changed.
 
         """
-        return self._adopt(run_id, *self._code(run_id))
+        code, entries = self._code(run_id)
+        if not accept_incompatible:
+            code.check(run_id)
+        elif code.lacking:
+            self._accept_incompatible(run_id, code.lacking)
+        return self._adopt(run_id, code.operations, code.computes, entries, lacking=code.lacking)
 
     def operate(self, run_id: str) -> Outcome:
         """Take up what people asked of a run that no host works on, and hand it back; nothing of it is started.
@@ -275,10 +294,10 @@ class Host:
         left to whoever resumes the run.
         """
         try:
-            code = self._code(run_id)
-        except HostlerError:
+            code, entries = self._code(run_id)
+        except HostlerError:  # what is stored of it is damaged
             return self._adopt(run_id, {}, {}, jobs=0).wait()
-        return self._adopt(run_id, *code, jobs=0).wait()
+        return self._adopt(run_id, code.operations, code.computes, entries, jobs=0).wait()
 
     def cancel(self, run_id: str, *, node: str | None = None, reason: str = "") -> None:
         """Ask durably for a run, or for a node and what depends on it, to be cancelled."""
@@ -308,6 +327,10 @@ class Host:
         """Take up nothing more, give what runs *grace_s* seconds, hand the runs back; returns at once."""
         self._tell(Drain(grace_s=grace_s))
 
+    def look(self) -> None:
+        """Look again whether the runs are this host's, as after it was stopped for a while; returns at once."""
+        self._tell(Woken())
+
     def close(self) -> None:
         """Hand every run back and end; waits for what runs to stop."""
         if self._closed:
@@ -322,6 +345,8 @@ class Host:
                     run._changed.wait_for(lambda run=run: run.left, max(0.0, deadline - time.monotonic()))  # type: ignore[misc]  # noqa: SLF001
         with contextlib.suppress(pykka.ActorDeadError):
             self._supervisor.stop(block=True)
+        if any(run.lost for run in self._runs.values()):  # what it started is being ended
+            self._threads.wait_idle(OVERDUE_AFTER_S)
         self._coordinator.close()
         self._identity.close()
         self.hung = self._threads.busy
@@ -340,6 +365,7 @@ class Host:
         entries: RunEntries | None = None,
         *,
         jobs: int | None = None,
+        lacking: Mapping[str, str] = MappingProxyType({}),
     ) -> Run:
         release_at_rest = self._release_at_rest or jobs == 0
         run = self._runs[run_id] = Run(run_id, self, kept=not release_at_rest)
@@ -348,6 +374,7 @@ class Host:
                 run_id=run_id,
                 operations=operations,
                 computes=computes,
+                lacking=lacking,
                 entry=entries or self._entries(None, None),
                 jobs=self.jobs if jobs is None else jobs,
                 release_at_rest=release_at_rest,
@@ -356,14 +383,14 @@ class Host:
         )
         return run
 
-    def _code(self, run_id: str) -> tuple[Mapping[tuple[str, int], Operation], Mapping[str, Compute], RunEntries]:
-        """Return the code that a stored run goes on with."""
+    def _code(self, run_id: str) -> tuple[RunCode, RunEntries]:
+        """Return what there is here of the code that a stored run goes on with."""
         with Reader.open(self._home) as reader:
             record = reader.run(run_id).record
             plan = reader.plan(record.plan_sha256)
-            unfinished = {node.key for node in reader.nodes(run_id) if node.status not in IMMUTABLE}
-            operations, computes = code_for_run(record, plan, reader.bundle, self._home.bundles, nodes=unfinished)
-        return operations, computes, self._entries(record.source, plan.bundle_sha256)
+            nodes = {node.key for node in reader.nodes(run_id) if node.status in NEEDS_CODE}
+            code = find_code(record, plan, reader.bundle, self._home.bundles, nodes=nodes)
+        return code, self._entries(record.source, plan.bundle_sha256)
 
     def _entries(self, source: str | None, bundle_sha256: str | None) -> RunEntries:
         def read_bundle(sha256: str) -> bytes:
@@ -371,6 +398,25 @@ class Host:
                 return reader.bundle(sha256)
 
         return RunEntries(source=source, bundle_sha256=bundle_sha256, read_bundle=read_bundle)
+
+    def _accept_incompatible(self, run_id: str, lacking: Mapping[str, str]) -> None:
+        """Ask durably for the run to go on without these nodes; the one who takes it up does so in its first turn."""
+        with Reader.open(self._home) as reader:
+            owner = reader.run(run_id).owner
+        if owner is not None and owner.alive:
+            return  # which has what it needs, and refuses this host the run
+        request = Request(
+            request_id=f"{RequestKind.ACCEPT_INCOMPATIBLE}:{run_id}:{secrets.token_hex(8)}",
+            run_id=run_id,
+            kind=RequestKind.ACCEPT_INCOMPATIBLE,
+            principal=principal(),
+            data={"nodes": list(lacking)},
+            at=self._clock.now().at,
+        )
+        ruling = judge(request, status=None, plan_sha256=None)
+        if isinstance(ruling, Refused):
+            raise HostlerError(ruling.code, ruling.what, ruling.todo)
+        post(self._home, request, clock=self._clock)
 
     def _tell(self, message: Any) -> None:
         """Hand *message* to the actors, if they are there and this process's own.

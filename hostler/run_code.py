@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -20,6 +21,39 @@ Name = tuple[str, int]
 NOT_INSTALLED: Final = "not installed"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCode:
+    """What there is here of the code that nodes of a run need.
+
+    Attributes:
+        operations: By kind and version.
+        computes: By name.
+        missing: What is missing or was changed → why it does not count.
+        lacking: Key of each node that needs something of that → what, and why.
+
+    """
+
+    operations: dict[Name, Operation]
+    computes: dict[str, Compute]
+    missing: Mapping[str, str]
+    lacking: Mapping[str, str]
+
+    def check(self, run_id: str) -> None:
+        """Refuse a run whose code is not all here.
+
+        Raises:
+            HostlerError: conflict, naming each thing that is missing or was changed, and why.
+
+        """
+        if self.missing:
+            raise HostlerError(
+                Code.CONFLICT,
+                f"run {run_id} needs {listed([f'{name} ({why})' for name, why in sorted(self.missing.items())])}",
+                "bring them back as they were planned, then resume the run; or go on without the nodes that need them: "
+                f"hostler resume {run_id} --accept-incompatible",
+            )
+
+
 def code_for_run(
     record: RunRecord,
     plan: GraphPlan,
@@ -30,6 +64,32 @@ def code_for_run(
     nodes: Collection[str] | None = None,
 ) -> tuple[dict[Name, Operation], dict[str, Compute]]:
     """Return the code that the nodes of a run need.
+
+    Args as of `find_code`.
+
+    Returns:
+        Operations by kind and version, compute functions by name.
+
+    Raises:
+        HostlerError: Something is missing or was changed (conflict naming each and why), or the stored bundle is
+            damaged (invalid-data).
+
+    """
+    found = find_code(record, plan, read_bundle, scratch, registry=registry, nodes=nodes)
+    found.check(record.run_id)
+    return found.operations, found.computes
+
+
+def find_code(
+    record: RunRecord,
+    plan: GraphPlan,
+    read_bundle: Callable[[str], bytes],
+    scratch: Path,
+    *,
+    registry: Registry | None = None,
+    nodes: Collection[str] | None = None,
+) -> RunCode:
+    """Return what there is here of the code that the nodes of a run need.
 
     Operations come from the recorded workflow file if they still match kind, version, policy and schemas as planned,
     else from the stored bundle, else from those that are installed. Compute code always comes from the bundle.
@@ -42,12 +102,8 @@ def code_for_run(
         registry: The installed operations.
         nodes: Keys of the nodes that still need their code; None is all of them.
 
-    Returns:
-        Operations by kind and version, compute functions by name.
-
     Raises:
-        HostlerError: Something is missing or was changed (conflict naming each and why), or the stored bundle is
-            damaged (invalid-data).
+        HostlerError: The stored bundle is damaged (invalid-data).
 
     """
     needed = [node for node in plan.nodes if nodes is None or node.key in nodes]
@@ -61,14 +117,18 @@ def code_for_run(
     found, why = _provide_operations(operations, code, registry or default_registry())
     trusted, broken = _provide_computes(computes, code)
     missing = {**why, **broken}
-    if missing:
-        listing = [f"{name} ({reason})" for name, reason in sorted(missing.items())]
-        raise HostlerError(
-            Code.CONFLICT,
-            f"run {record.run_id} needs {listed(listing)}",
-            "bring them back as they were planned, then resume the run",
-        )
-    return found, trusted
+    lacking = {node.key: f"{name} ({missing[name]})" for node in needed if (name := _name_of(node)) in missing}
+    return RunCode(operations=found, computes=trusted, missing=missing, lacking=lacking)
+
+
+def _name_of(node: PlannedNode) -> str | None:
+    match node.executor:
+        case OperationExecutor(operation=kind, version=version):
+            return f"operation {kind}@{version}"
+        case ComputeExecutor(compute=name):
+            return f"compute {name}"
+        case _:
+            return None
 
 
 def _provide_operations(

@@ -65,6 +65,30 @@ def identities(pid: int, wanted: Collection[Identity], *, locked_only: bool = Fa
     return found
 
 
+def inherited(pid: int, wanted: Collection[Identity]) -> set[Identity]:
+    """Return which of the *wanted* locks a process has inherited; whoever took one itself would not pass it on.
+
+    What we open is closed when a program starts; only a child that was given a lease has it open without that mark.
+    """
+    found: set[Identity] = set()
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return found
+    for name in names:
+        with contextlib.suppress(OSError, ValueError, StopIteration):
+            status = os.stat(f"/proc/{pid}/fd/{name}")
+            identity = (status.st_dev, status.st_ino)
+            if identity in wanted and _locked(pid, name) and not _flags(pid, name) & os.O_CLOEXEC:
+                found.add(identity)
+    return found
+
+
+def _flags(pid: int, name: str) -> int:
+    with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
+        return int(next(line.split()[1] for line in file if line.startswith(b"flags:")), 8)
+
+
 def _locked(pid: int, name: str) -> bool:
     with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
         return b"lock:" in file.read()

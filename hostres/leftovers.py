@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+from hostres.holders import inherited
 from hostres.procfs import Process, all_processes, ancestors, command_of, environment_of, read_process
-from hostres.trees import descendants, end_processes
+from hostres.revocation import FOLDER
+from hostres.survey import read_tickets, survey
+from hostres.trees import Patience, descendants, end_processes
 
 RUN: Final = "HOSTLER_RUN"
 NODE: Final = "HOSTLER_NODE"
@@ -33,22 +37,28 @@ class Leftover:
     node: str
 
 
-def find_leftovers(run_id: str) -> list[Leftover]:
+def find_leftovers(run_id: str, machine_folder: Path | None = None) -> list[Leftover]:
     """Return the living processes that were started for a run, never this one or one it descends from.
 
     Args:
         run_id: The run.
+        machine_folder: Where the tickets of its nodes are; then also what has thrown the marker away and still holds
+            such a ticket is found.
+
+    Raises:
+        HostlerError: `unsafe-state`, `unavailable`: that folder cannot be read.
 
     """
-    return [_leftover(process, run_id, node) for process, node in _marked(run_id)]
+    return [_leftover(process, run_id, node) for process, node in _all_of(run_id, machine_folder)]
 
 
-def end_leftovers(found: Iterable[Leftover], *, grace_s: float) -> list[Leftover]:
+def end_leftovers(found: Iterable[Leftover], *, grace_s: float, machine_folder: Path | None = None) -> list[Leftover]:
     """End leftovers with all that descends from them.
 
     Args:
         found: What `find_leftovers` returned.
         grace_s: Seconds between TERM and KILL.
+        machine_folder: As for `find_leftovers`.
 
     Returns:
         Those that could not be ended.
@@ -61,13 +71,49 @@ def end_leftovers(found: Iterable[Leftover], *, grace_s: float) -> list[Leftover
         processes = all_processes()
         roots = {pid for pid, one in processes.items() if one.identity in known}
         for run_id in {run_id for run_id, _ in nodes}:
-            roots.update(one.pid for one, node in _marked(run_id) if (run_id, node) in nodes and one.pid in processes)
+            roots.update(
+                one.pid
+                for one, node in _all_of(run_id, machine_folder)
+                if (run_id, node) in nodes and one.pid in processes
+            )
         return descendants(processes, roots, ancestors(processes))
 
     default = next(iter(known.values()), None)
-    left = end_processes(find, grace_s=grace_s) if default else []
+    left = end_processes(find, Patience(grace_s)) if default else []
     return [
         known.get(one.identity) or _leftover(one, default.run_id, default.node) for one in left if default is not None
+    ]
+
+
+def _all_of(run_id: str, machine_folder: Path | None) -> list[tuple[Process, str]]:
+    marked = _marked(run_id)
+    if machine_folder is None:
+        return marked
+    known = {process.identity for process, _ in marked}
+    return marked + [one for one in _holding(run_id, machine_folder) if one[0].identity not in known]
+
+
+def _holding(run_id: str, machine_folder: Path) -> list[tuple[Process, str]]:
+    """Return the processes that have inherited a ticket of a node of the run; a host that lives holds its own."""
+    found = survey(machine_folder)
+    if found is None:
+        return []
+    mark = f"{run_id} "
+    seen = [*found.live.values(), *read_tickets(machine_folder / FOLDER)[1].values()]
+    nodes = {
+        (one.status.st_dev, one.status.st_ino): one.record.name.removeprefix(mark)
+        for one in seen
+        if one.record.name.startswith(mark)
+    }
+    if not nodes:
+        return []
+    processes = all_processes()
+    spared = ancestors(processes)
+    return [
+        (process, nodes[identity])
+        for pid, process in processes.items()
+        if pid not in spared and not process.gone
+        for identity in inherited(pid, nodes)
     ]
 
 

@@ -25,7 +25,7 @@ from hostres.programs import find_program
 from hostres.reaping import reaper
 from hostres.spawning import Child, spawn
 from hostres.streams import OutputStream
-from hostres.trees import TOKEN, Tree, end_processes
+from hostres.trees import TOKEN, Patience, Tree, end_processes
 
 MAX_LEASES: Final = 16
 """Descriptors that a process may inherit."""
@@ -101,6 +101,8 @@ class Supervised:
         self._mutex = threading.Lock()
         self._ending = threading.Lock()
         self._asked_by: str | None = None
+        self._patience: Patience | None = None
+        self._ended_for = ""
         self._exit: Exit | None = None
         self._ended: Ended | None = None
         self._done = threading.Event()
@@ -221,16 +223,21 @@ class Supervised:
         """End the whole tree: one TERM to each process, the grace, KILL; any thread, any number of times.
 
         Args:
-            grace_s: Seconds between TERM and KILL.
+            grace_s: Seconds between TERM and KILL; a shorter one, for the same reason, counts also while it is being
+                ended.
             reason: Who asks, for `Exit.asked_by`; the first one counts, and only if it has not ended by itself.
 
         """
         with self._mutex:
             if self._exit is None and self._asked_by is None:
                 self._asked_by = reason
+            if self._patience is None:
+                self._patience, self._ended_for = Patience(grace_s), reason
+            elif reason == self._ended_for:
+                self._patience.shorten(grace_s)
         with self._ending:
             if self._ended is None:
-                left = end_processes(self._tree.members, grace_s=grace_s)
+                left = end_processes(self._tree.members, self._patience)
                 if not any(process.pid == self.pid for process in left):
                     self._done.wait()
                 self._stop_attending()

@@ -62,7 +62,7 @@ class Tree:
         # everything, for a moment.
         if tokens != [b""] or process.parent == os.getpid() or not self.files:
             return False
-        return bool(identities(process.pid, self.files))
+        return bool(identities(process.pid, self.files, locked_only=True))
 
 
 def descendants(
@@ -89,19 +89,34 @@ def descendants(
     return [process for process in found.values() if not process.gone]
 
 
-def end_processes(find: Callable[[], list[Process]], *, grace_s: float) -> list[Process]:
+class Patience:
+    """The grace between TERM and KILL, which may be shortened while it lasts; any thread."""
+
+    def __init__(self, grace_s: float) -> None:
+        self._until = time.monotonic() + grace_s
+
+    def shorten(self, grace_s: float) -> None:
+        """Let it end in *grace_s* seconds from now, if it lasts longer."""
+        self._until = min(self._until, time.monotonic() + grace_s)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that it still lasts; not above zero once it is over."""
+        return self._until - time.monotonic()
+
+
+def end_processes(find: Callable[[], list[Process]], patience: Patience) -> list[Process]:
     """End processes: one TERM to each, the grace, KILL.
 
     Args:
         find: Returns those that live; asked again and again, as they may start more.
-        grace_s: Seconds between TERM and KILL.
+        patience: The grace.
 
     Returns:
         Those that could not be ended.
 
     """
     asked: set[tuple[int, float]] = set()
-    until = time.monotonic() + grace_s
     while True:
         living = find()
         if not living:
@@ -111,7 +126,7 @@ def end_processes(find: Callable[[], list[Process]], *, grace_s: float) -> list[
                 asked.add(process.identity)
                 if send_signal(process, signal.SIGTERM) and process.state in "Tt":
                     send_signal(process, signal.SIGCONT)  # a stopped one would never see it
-        left_s = until - time.monotonic()
+        left_s = patience.left_s
         if left_s <= 0:
             break
         wait_for_any(living, min(RESCAN_S, left_s))

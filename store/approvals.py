@@ -192,6 +192,7 @@ ACTIONS: Final[Mapping[RequestKind, Action]] = MappingProxyType(
         RequestKind.RETRY: Action.RETRY,
         RequestKind.REPLAY: Action.REPLAY,
         RequestKind.SETTLE: Action.SETTLE,
+        RequestKind.ACCEPT_INCOMPATIBLE: Action.CANCEL,  # it ends nodes, and nothing else
     }
 )
 """What asking for that amounts to."""
@@ -204,10 +205,13 @@ _NEEDS: Final[Mapping[RequestKind, frozenset[Status]]] = MappingProxyType(
         RequestKind.RETRY: frozenset({Status.FAILED, Status.BLOCKED}),
         RequestKind.REPLAY: frozenset({Status.AMBIGUOUS_CODE}),
         RequestKind.SETTLE: frozenset({Status.AMBIGUOUS}),
+        RequestKind.ACCEPT_INCOMPATIBLE: frozenset(),  # it is about the run, and names nodes in its data
     }
 )
 """In which statuses of the node a request of that kind has something to answer."""
 
+OF_RUN: Final = frozenset({RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE})
+"""Requests that may be about a whole run and name no node."""
 _BOUND_TO_PLAN: Final = frozenset({RequestKind.APPROVE, RequestKind.DENY})
 
 
@@ -223,7 +227,7 @@ def judge(
 
     Args:
         request: What somebody wants.
-        status: The status of its node; None if it names no node (a cancel of the whole run).
+        status: The status of its node; None if it names no node.
         plan_sha256: The digest of the node's frozen plan, if it has one.
         rules: The authority rules, in order.
         effect: The effect of the node.
@@ -238,7 +242,7 @@ def judge(
             what=f"{request.principal} may not {request.kind} {about} (rule {rule})",
             todo="a person must do it, from a shell that no node of a run has started",
         )
-    if request.node is None and request.kind is not RequestKind.CANCEL:
+    if request.node is None and request.kind not in OF_RUN:
         return Refused(code=Code.CONFLICT, what=f"the request to {request.kind} names no node", todo="name one")
     if status is not None and status not in _NEEDS[request.kind]:
         return Refused(

@@ -543,6 +543,7 @@ class RequestKind(StrEnum):
     RETRY = "retry"
     REPLAY = "replay"
     SETTLE = "settle"
+    ACCEPT_INCOMPATIBLE = "accept-incompatible"
 
 
 class Request(Contract):

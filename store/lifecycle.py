@@ -62,6 +62,9 @@ IMMUTABLE: Final = frozenset({_S.COMPLETED, _S.CANCELLED, _S.INCOMPATIBLE})
 
 LIVE: Final = frozenset(Status) - RESTING - FINAL
 
+NEEDS_CODE: Final = frozenset(Status) - FINAL - {_S.AMBIGUOUS}
+"""The node cannot go on without its code; an ambiguous one waits for a person's word alone."""
+
 _WORKED_ON: Final = (
     _S.RUNNING,  # the commonest first
     *sorted(LIVE - {_S.RUNNING, _S.PENDING}),

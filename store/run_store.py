@@ -34,8 +34,8 @@ from store.records import encode
 from store.requests import waiting
 from store.schema import SCHEMA_VERSION, migrate
 from store.staged import Staged, stage
-from store.transactions import Claimed, Transaction
-from store.writing import Writer
+from store.transactions import Claimed, Fence, Transaction
+from store.writing import Writer, check_fence
 
 _NOT_FINAL: Final = tuple(sorted(status.value for status in frozenset(RunStatus) - RUN_FINAL))
 _UNFINISHED: Final = (
@@ -264,6 +264,14 @@ class RunStore:
             self._writer.forget([staged])
             return refusal
         self._connection.execute("RELEASE one")
+        return None
+
+    def refusal(self, fence: Fence) -> HostlerError | None:
+        """Say why a write under *fence* would be refused, None if it would not be."""
+        try:
+            check_fence(read_head(self._connection, fence.run_id), fence)
+        except HostlerError as error:
+            return error
         return None
 
     def requests(self, run_ids: Iterable[str]) -> list[Request]:

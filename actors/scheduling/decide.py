@@ -30,16 +30,17 @@ from actors.messages import (
     SchedulingMessage,
     Value,
 )
-from actors.scheduling import planning, reconciling, retrying
+from actors.scheduling import clearing, planning, reconciling, retrying
 from actors.scheduling.asking import answered, is_answer, withdraw
+from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.endings import complete, fail, forget, leave, released
-from actors.scheduling.operators import judge_requests, obey, run_out_of_time
-from actors.scheduling.outcomes import RECOVERABLE, interrupted, settled, storable
+from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
+from actors.scheduling.outcomes import RECOVERABLE, interrupted, is_repeatable, settled, storable
 from actors.scheduling.planning import PLANNING, unask
 from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
 from actors.scheduling.state import NodeState, Port, RunState
-from actors.scheduling.stopping import DEADLINE, OVERDUE, WAIT, give_up_after, stop
+from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, WAIT, hurry, stop
 from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
 from hostres.errors import Code
@@ -48,6 +49,9 @@ from store.contracts import EventKind, Failure, FailureCode
 from store.lifecycle import Status
 
 DRAIN: Final = "drain"
+"""Reason of a stop, and kind of the timer that ends the grace of a drained host."""
+GIVE_WAY: Final = "give-way"
+"""Kind of the timer after which, in a drained host, what can be made again gives way."""
 LIMIT: Final = "limit"
 """Kind of the timer that ends a run which has a time limit."""
 
@@ -87,6 +91,7 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
     match message:
         case Begin():
             _begin(turn)
+            leave_alone(turn, asked=any(map(is_acceptance, message.requests)))
             judge_requests(turn, message.requests)
         case LeftoversEnded():
             _recover(turn, message)
@@ -150,15 +155,16 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
     state = turn.state
     for key in message.nodes:
         node = state.nodes[key]
+        if node.clearing:
+            clearing.ended(turn, node, message)
+            continue
         if not node.recovering:
             continue
         node.recovering = False
         state.active -= 1
-        if message.ended.get(key):
-            turn.event(EventKind.LEFTOVER, node, attempt=node.record.attempt, ended=list(message.ended[key]))
-        remaining = message.remaining.get(key)
-        if remaining:
-            turn.event(EventKind.CLEANUP_ERROR, node, attempt=node.record.attempt, message=remaining)
+        remaining = clearing.log_ended(turn, node, message)
+        node.cleared = remaining is None
+        if remaining is not None:
             if not reconciling.leave_beside(turn, node):
                 fail(turn, node, *_settled(node, Aborted(reason="recovery", left=(remaining,))))
             continue
@@ -168,6 +174,7 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
             resume=node.planned.policy.resume, trusted=node.trusted, cancelling=node.record.cancelling
         )
         _settle(turn, node, status, failure)
+    obey_postponed(turn)
 
 
 def _admitted(turn: Turn, message: Admitted) -> None:
@@ -211,9 +218,14 @@ def _returned(turn: Turn, message: Returned) -> None:
     node = state.nodes[message.node]
     released(turn, node, message.attempt, message.release)
     if not _is_current(turn, node, message.attempt, reconciles=message.reconciling):
+        node.hanging = max(0, node.hanging - 1)
         turn.event(EventKind.LATE_RESULT, node, attempt=message.attempt, outcome=type(message.outcome).__name__.lower())
         return
-    _ended(turn, node, message.outcome)
+    outcome = message.outcome
+    if isinstance(outcome, Failed) and outcome.code is FailureCode.CANCELLED and node.stopping is not None:
+        outcome = Aborted(reason=node.stopping)  # its publication was refused before it heard of the stop itself
+    node.cleared = clearing.ended_whole(outcome)
+    _ended(turn, node, outcome)
 
 
 def _is_current(turn: Turn, node: NodeState, attempt: int, *, reconciles: bool) -> bool:
@@ -237,6 +249,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         given_up: Whether it has not really ended: nobody waits for it any longer.
 
     """
+    node.hanging += given_up
     if node.reconciling:
         reconciling.found(turn, node, outcome)
         return
@@ -299,9 +312,11 @@ def _refuse_publication(turn: Turn, message: PublicationWanted, code: FailureCod
 def _due(turn: Turn, timer: TimerName) -> None:
     state = turn.state
     if timer.kind == DRAIN:
-        for node in state.nodes.values():
-            if node.status is Status.RUNNING and not node.recovering and node.key not in state.deferred:
-                stop(turn, node, DRAIN)
+        for node in _working(state):
+            stop(turn, node, DRAIN)
+        return
+    if timer.kind == GIVE_WAY:
+        _give_way(turn)
         return
     if timer.kind == LIMIT:
         run_out_of_time(turn)
@@ -341,13 +356,19 @@ def _due(turn: Turn, timer: TimerName) -> None:
 def _drain(turn: Turn, grace_s: float) -> None:
     """Take nothing up any more; what waits goes back, what runs has *grace_s* seconds.
 
-    Asked again, with less grace, what was told to stop and has not is given up on after that.
+    The grace is first of all for what would become ambiguous: while some of it runs, what can be made again gives way
+    after half of it. Asked again, a drain also shortens the grace of what was told to stop; asked a third time, it
+    waits for nothing else either.
     """
     state = turn.state
     state.draining = True
+    state.drains += 1
+    for node in _working(state):
+        if state.drains > 1:
+            hurry(turn, node)
+        if state.drains > 2:
+            stop(turn, node, DRAIN, grace_s=HURRIED_S)
     for node in state.nodes.values():
-        if node.status is Status.RUNNING and node.stopping is not None:
-            give_up_after(turn, node, grace_s)
         if node.status is Status.PREPARING:
             unask(turn, node)
             turn.move(node, Status.READY)
@@ -359,4 +380,23 @@ def _drain(turn: Turn, grace_s: float) -> None:
             withdraw(turn, node)
             turn.move(node, Status.READY)
             state.push_ready(node)
+    turn.now.append(SetTimer(timer=TimerName(kind=GIVE_WAY), seconds=grace_s / 2))
     turn.now.append(SetTimer(timer=TimerName(kind=DRAIN), seconds=grace_s))
+
+
+def _give_way(turn: Turn) -> None:
+    """Stop what can be made again, if something runs that would become ambiguous."""
+    running = _working(turn.state)
+    repeatable = [node for node in running if is_repeatable(node.planned.policy.resume, trusted=node.trusted)]
+    if len(repeatable) < len(running):
+        for node in repeatable:
+            stop(turn, node, DRAIN)
+
+
+def _working(state: RunState) -> list[NodeState]:
+    """Return the nodes of which an attempt, or its reconciliation, is at work here."""
+    return [
+        node
+        for node in state.nodes.values()
+        if node.status is Status.RUNNING and not node.recovering and node.key not in state.deferred
+    ]

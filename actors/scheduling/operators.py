@@ -7,10 +7,18 @@ from pydantic import JsonValue
 from actors.actions import Judge
 from actors.messages import Value
 from actors.scheduling.asking import withdraw
+from actors.scheduling.compatibility import (
+    accept,
+    code_is_lacking,
+    is_acceptance,
+    leave_alone,
+    must_wait,
+    nothing_to_accept,
+)
 from actors.scheduling.endings import complete, fail
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import unask
-from actors.scheduling.state import LETS_THROUGH, NodeState
+from actors.scheduling.state import LETS_THROUGH, NodeState, RunState
 from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
 from store.approvals import Accepted, Refused, judge
@@ -30,6 +38,9 @@ from store.values import Domain, canonical, digest_bytes
 
 WAITS = RESTING - {Status.AMBIGUOUS} | {Status.PENDING, Status.READY, Status.PREPARING, Status.CORRECTIVE}
 """What a cancel ends at once; whether an ambiguous effect happened is for a settlement to say."""
+
+REOPENS = frozenset({RequestKind.RETRY, RequestKind.REPLAY})
+"""What makes a node run again that had ended or rested."""
 
 UNDONE = frozenset({Status.FAILED, Status.SKIPPED, Status.CANCELLED, Status.INCOMPATIBLE})
 
@@ -58,16 +69,14 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
     A node may have moved on while authority ruled; what no longer fits is refused.
     """
     state = turn.state
+    if isinstance(ruling, Accepted) and must_wait(state, request):
+        state.postponed.append((request, ruling))
+        return
     state.judging.discard(request.request_id)
     turn.consume([request.request_id])
     node = state.nodes.get(request.node) if request.node else None
     if isinstance(ruling, Accepted):
-        ruling = judge(
-            request,
-            status=node.status if node else None,
-            plan_sha256=node.record.frozen_sha256 if node else None,
-            rules=state.rules,
-        )
+        ruling = _ruled_again(state, request, node)
     if isinstance(ruling, Refused):
         turn.event(
             EventKind.REQUEST_REFUSED,
@@ -78,6 +87,7 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
             code=ruling.code.value,
             message=ruling.what,
         )
+        leave_alone(turn, asked=False)
         return
     turn.event(
         EventKind.REQUEST,
@@ -88,7 +98,11 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
         reason=request.reason,
     )
     if node is None:
-        cancel_run(turn)
+        if is_acceptance(request):
+            accept(turn, request)
+        else:
+            cancel_run(turn)
+        leave_alone(turn, asked=False)
         return
     match request.kind:
         case RequestKind.APPROVE:
@@ -106,6 +120,29 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
         case RequestKind.SETTLE:
             _grant(turn, node, request, ruling, GrantAction.SETTLE)
             _settle(turn, node, request)
+
+
+def obey_postponed(turn: Turn) -> None:
+    """Obey what waited for leftovers to be ended."""
+    postponed, turn.state.postponed = turn.state.postponed, []
+    for request, ruling in postponed:
+        obey(turn, request, ruling)
+
+
+def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> Accepted | Refused:
+    """Judge *request* by how its node stands now, and by what this host can do."""
+    ruling = judge(
+        request,
+        status=node.status if node else None,
+        plan_sha256=node.record.frozen_sha256 if node else None,
+        rules=state.rules,
+    )
+    refused = None
+    if is_acceptance(request):
+        refused = nothing_to_accept(state, request)
+    elif node is not None and (request.kind in REOPENS or request.data.get("outcome") == "retry"):
+        refused = code_is_lacking(state, node)
+    return refused if refused is not None and isinstance(ruling, Accepted) else ruling
 
 
 def cancel_run(turn: Turn) -> None:

@@ -20,6 +20,11 @@ CERTAIN_OF_CODE: Final = frozenset(
 """Failures of trusted code that say that nothing was done."""
 
 
+def is_repeatable(resume: Resume, *, trusted: bool) -> bool:
+    """Say whether an interrupted attempt may simply be made again while its gate has not been passed."""
+    return resume in REPEATABLE and not trusted
+
+
 def settled(
     outcome: Failed | Aborted, *, resume: Resume, trusted: bool, gate_passed: bool
 ) -> tuple[Status, Failure | None]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from store.approvals import DEFAULT_RULES, Rule
+from store.approvals import DEFAULT_RULES, Accepted, Rule
 from store.contracts import (
     ComputeExecutor,
     Effect,
@@ -21,6 +21,7 @@ from store.contracts import (
     NodeRecord,
     OperationExecutor,
     PlannedNode,
+    Request,
     Resume,
     RunRecord,
 )
@@ -50,6 +51,9 @@ class NodeState:
         asked: How often a planner was asked; an answer to an earlier question does not count.
         stopping: Why its attempt was asked to stop, if it was.
         recovering: Whether it waits until leftovers of a dead attempt are ended.
+        hanging: How many of its attempts were given up on here and have not ended.
+        clearing: Whether leftovers of its earlier attempts are being ended before it starts again.
+        cleared: Whether nothing of its earlier attempts lives.
         reconciling: Whether its attempt is over and what it did is being found out.
         asks: How often the machine was asked; an answer to an earlier ask does not count.
         asking: Whether it waits for the machine.
@@ -64,6 +68,9 @@ class NodeState:
     asked: int = 0
     stopping: str | None = None
     recovering: bool = False
+    hanging: int = 0
+    clearing: bool = False
+    cleared: bool = False
     reconciling: bool = False
     asks: int = 0
     asking: bool = False
@@ -114,12 +121,16 @@ class RunState:
         release_at_rest: Whether the run is handed back when it rests, as a command does, or kept, as a program does.
         tally: Number of nodes by status.
         ready: Heap of (-priority, key) of what may be taken up; one whose node is not ready any more is skipped.
-        active: Number of nodes preparing, queued or running, those that recover included.
+        active: Number of nodes preparing, queued or running, those that recover or are cleared included.
         deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
         outputs: Values of completed nodes.
         granted: (node, plan digest) of preparations, effects and gates that a person let through.
         judging: Requests that authority has not answered yet.
         reused: Nodes that were completed before this host took the run up.
+        lacking: Nodes whose code this host does not have, and why not.
+        draining: Whether nothing is taken up any more, and the run is handed back.
+        drains: How often that was asked for.
+        postponed: Requests with their rulings that wait until leftovers have been ended.
 
     """
 
@@ -142,7 +153,10 @@ class RunState:
     seen_requests: set[str] = field(default_factory=set)
     judging: set[str] = field(default_factory=set)
     reused: frozenset[str] = frozenset()
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    postponed: list[tuple[Request, Accepted]] = field(default_factory=list)
     draining: bool = False
+    drains: int = 0
     left: bool = False
 
     @property
@@ -183,6 +197,7 @@ class RunState:
 
 
 NO_PORTS: Final[Ports] = MappingProxyType({})
+NOTHING_LACKING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def load(
@@ -192,6 +207,7 @@ def load(
     release_at_rest: bool,
     rules: Sequence[Rule] = DEFAULT_RULES,
     ports: Ports = NO_PORTS,
+    lacking: Mapping[str, str] = NOTHING_LACKING,
 ) -> RunState:
     """Build the state of a run from what its claim found in the store, in time linear in its nodes and edges.
 
@@ -201,6 +217,7 @@ def load(
         release_at_rest: Whether to hand the run back when it rests.
         rules: Authority.
         ports: What the operations that this host has bring.
+        lacking: Nodes whose code this host does not have, and why not.
 
     """
     planned = {node.key: node for node in claimed.plan.nodes}
@@ -219,6 +236,7 @@ def load(
         release_at_rest=release_at_rest,
         rules=tuple(rules),
         ports=ports,
+        lacking=lacking,
         outputs=dict(claimed.outputs),
         reused=frozenset(record.key for record in claimed.nodes if record.status is Status.COMPLETED),
         granted={

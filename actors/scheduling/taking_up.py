@@ -5,6 +5,7 @@ from heapq import heappop
 
 from actors.actions import Dispatch, SetTimer, TimerName
 from actors.scheduling.asking import ask
+from actors.scheduling.clearing import is_clear
 from actors.scheduling.endings import fail
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import asks_planner
@@ -32,7 +33,9 @@ def fill(turn: Turn) -> None:
 
 
 def _take_up(turn: Turn, node: NodeState) -> None:
-    """Take a ready node as far as it goes by itself: planned, authorized, queued or running."""
+    """Take a ready node as far as it goes by itself: cleared, planned, authorized, queued or running."""
+    if not is_clear(turn, node):
+        return
     try:
         while node.plan is None or node.plan.phase is PlanPhase.PREPARATION:
             if node.plan is not None and not _authorized(turn, node, node.plan):
@@ -120,6 +123,7 @@ def run(
 
     """
     attempt = node.record.attempt + 1
+    node.cleared = False
     turn.move(
         node,
         Status.RUNNING,

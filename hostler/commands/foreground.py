@@ -1,5 +1,6 @@
 """A run in the foreground: shown while it goes, stopped in good order by Ctrl-C, told at its end."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Final, Protocol, Self
 from actors.actions import RunLeft
 from actors.messages import Report, RunLost
 from hostler.commands.endings import CANCELLED, EXITS, ending_text
-from hostler.commands.interrupts import Interrupted, Interrupts
+from hostler.commands.interrupts import Continued, Interrupted, Interrupts
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import whole
 from hostler.host import Host, Run
@@ -158,6 +159,9 @@ def _show(host: Host, run: Run, view: View, told: Iterable[Any]) -> None:
                 if times == 1:
                     view.say(f"stopping {run.run_id}: what runs has {GRACE_S:.0f} s to end; again to hurry")
                 host.drain(grace_s=GRACE_S if times == 1 else SHORT_GRACE_S)
+            case Continued():
+                with contextlib.suppress(HostlerError):  # of a host that gives up; its runs say why
+                    host.look()
             case RunLeft() | RunLost() | _Over():
                 return
             case change:

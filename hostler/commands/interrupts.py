@@ -23,8 +23,15 @@ class Interrupted:
     times: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    """This process goes on, perhaps after it was stopped for a while."""
+
+
 class Interrupts:
     """While entered, each such signal puts an `Interrupted` into the queue instead of ending the process.
+
+    And each SIGCONT puts a `Continued`: much may have happened while this process was stopped.
 
     Python runs a handler only when the main thread comes back to its own code. One that arrives just as that thread
     begins to wait would be heard when something else ends the wait, an hour later perhaps. So the interpreter's own
@@ -42,7 +49,7 @@ class Interrupts:
         self._reading, self._writing = os.pipe()
         os.set_blocking(self._writing, False)
         self._wakeup_before = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
-        for number in SIGNALS:
+        for number in (*SIGNALS, signal.SIGCONT):
             # What a caller (nohup) has set to be ignored stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, _heard)
@@ -64,7 +71,9 @@ class Interrupts:
         times = 0
         while numbers := os.read(self._reading, 64):
             for number in numbers:
-                if number in self._before:
+                if number == signal.SIGCONT:
+                    self._inbox.put(Continued())
+                elif number in self._before:
                     times += 1
                     self._inbox.put(Interrupted(times=times))
 

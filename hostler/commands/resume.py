@@ -20,6 +20,11 @@ def add(subparsers: "Subparsers") -> None:
     parser = command_parser(subparsers, "resume", description="go on with a run here", example="-")
     add_run(parser)
     add_jobs(parser)
+    parser.add_argument(
+        "--accept-incompatible",
+        action="store_true",
+        help="go on without the nodes whose code is missing or was changed: they become incompatible",
+    )
     add_json(parser, "print only one JSON object, at the end")
 
 
@@ -31,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
             return tell_ending(reader, run_id, json=args.json)
         before = reader.nodes(run_id)
     with json_alone(wanted=args.json), Host(config=Config.load(), jobs=args.jobs, release_at_rest=True) as host:
-        resumed = host.resume(run_id)
+        resumed = host.resume(run_id, accept_incompatible=args.accept_incompatible)
         if not args.json:
             print_line(run_id)
         return attend(host, resumed, home, before=before, json=args.json)

@@ -14,7 +14,7 @@ from hostres.folders import machine_folder
 from hostres.rows import Row
 from hostres.top import snapshot
 from store.home import Home
-from store.lifecycle import IMMUTABLE, RUN_FINAL
+from store.lifecycle import NEEDS_CODE, RUN_FINAL
 from store.reader import Reader
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def _scene(home: Home, reader: Reader, run_id: str) -> Scene:
     missing = None
     owned = stored.owner is not None and stored.owner.alive
     if not owned and stored.status not in RUN_FINAL:
-        unfinished = {node.key for node in nodes if node.status not in IMMUTABLE}
+        needing = {node.key for node in nodes if node.status in NEEDS_CODE}
         try:
-            code_for_run(stored.record, plan, reader.bundle, home.bundles, nodes=unfinished)
+            code_for_run(stored.record, plan, reader.bundle, home.bundles, nodes=needing)
         except HostlerError as error:
             missing = error.what
     return Scene(run=stored, plan=plan, nodes=nodes, tickets=_tickets(run_id), missing=missing)

@@ -89,6 +89,8 @@ def why_run(scene: Scene) -> Why:
     elif resting and run.status.value == resting[0].reason.value:
         several = f" and {len(resting) - 1} more" if len(resting) > 1 else ""
         text = f"It waits for a person: {resting[0].node}: {resting[0].message}{several}."
+        if scene.missing is not None:
+            text = f"{text} {_cannot(scene)}"
         command = resting[0].command
     elif not scene.owned:
         text, command = _nobody(scene)
@@ -195,8 +197,14 @@ def _nobody(scene: Scene) -> tuple[str, str | None]:
     owner = scene.run.owner
     gone = f": {owner.host} is gone" if owner is not None else ""
     if scene.missing is not None:
-        return f"No host works on the run{gone}, and this program cannot: {scene.missing}.", None
+        return f"No host works on the run{gone}. {_cannot(scene)}", None
     return f"No host works on the run{gone}.", f"hostler resume {scene.run_id}"
+
+
+def _cannot(scene: Scene) -> str:
+    """Say what this program lacks to go on with the run, and what a person can do."""
+    accept = f"hostler resume {scene.run_id} --accept-incompatible"
+    return f"This program cannot go on with it: {scene.missing}; bring that back, or go on without: {accept}."
 
 
 def _owner(scene: Scene) -> str:

@@ -2,14 +2,16 @@
 
 import os
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from actors.mailbox import Mailbox
-from actors.messages import Commit, CommitRefused, Committed, Due, FollowRequests, RequestsArrived
+from actors.messages import Commit, CommitRefused, Committed, Due, FenceLost, FollowRequests, RequestsArrived
 from actors.run_store import GATHER, GATHER_S, RunStore
 from hostres.errors import Code, HostlerError
+from store.transactions import Fence
 from tests.support import until
 
 
@@ -35,9 +37,13 @@ class Store:
         self.waiting: list[Any] = []
         self.closed = False
         self.there = True
+        self.stale: dict[str, HostlerError] = {}
 
     def still_there(self):
         return self.there
+
+    def refusal(self, fence):
+        return self.stale.get(fence.run_id)
 
     def write(self, transactions):
         self.groups.append(list(transactions))
@@ -158,13 +164,33 @@ class Asked:
     run_id = "run_x"
 
 
+FENCE = Fence(run_id="run_x", host_id="host_a", generation=1, token="t")
+
+
 def test_one_byte_of_another_process_brings_the_requests_to_their_run(parts):
     actor, store, identity = parts
     box = Mailbox()
-    actor.tell(FollowRequests(run_id="run_x", reply_to=box))
+    actor.tell(FollowRequests(run_id="run_x", fence=FENCE, reply_to=box))
     store.waiting.append(Asked())
     os.write(identity.other_end, b"!")
     assert isinstance(box.get(timeout=5), RequestsArrived)
+
+
+def test_a_claim_that_is_no_longer_in_force_is_told_at_the_next_wake_up_and_once(parts):
+    actor, store, identity = parts
+    lost, kept = Mailbox(), Mailbox()
+    for box, fence in ((lost, FENCE), (kept, replace(FENCE, run_id="run_y"))):
+        actor.tell(FollowRequests(run_id=fence.run_id, fence=fence, reply_to=box))
+    store.stale["run_x"] = HostlerError(Code.CONFLICT, "claim 1 is no longer in force", "nothing")
+    os.write(identity.other_end, b"!")
+    assert lost.get(timeout=5) == FenceLost(error=store.stale["run_x"])
+    asked = Asked()
+    asked.run_id = "run_y"
+    store.waiting += [asked, Asked()]
+    os.write(identity.other_end, b"!")
+    assert kept.get(timeout=5) == RequestsArrived(requests=(asked,))
+    with pytest.raises(HostlerError):
+        lost.get(timeout=0)
 
 
 def test_a_store_that_cannot_be_opened_is_reported():

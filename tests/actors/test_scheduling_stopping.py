@@ -137,13 +137,43 @@ def test_a_drained_run_hands_back_what_waits_and_interrupts_what_runs_after_the_
     assert drive.model.transactions[-1].release
 
 
-def test_asked_again_a_drain_gives_up_sooner_on_what_does_not_stop():
+def test_asked_again_a_drain_kills_sooner_and_gives_up_only_after_that():
     drive = begun(writing("deaf"))
     drive.send(Drain(grace_s=5))
-    drive.send(timer("drain", attempt=0))
-    (sooner,) = [set_ for set_ in kinds(drive.send(Drain(grace_s=1)), SetTimer) if set_.timer.kind == "overdue"]
-    assert sooner.seconds == 1
-    assert left(drive.send(Due(timer=sooner.timer))).drained
+    first = drive.send(timer("drain", attempt=0))
+    again = drive.send(Drain(grace_s=1))
+    graces = [kinds(actions, Abort)[0].grace_s for actions in (first, again)]
+    waits = [
+        set_.seconds for actions in (first, again) for set_ in kinds(actions, SetTimer) if set_.timer.kind == "overdue"
+    ]
+    assert graces == [5, 1]
+    assert all(wait > grace for wait, grace in zip(waits, graces, strict=True))
+    assert waits[1] < waits[0]
+    assert left(drive.send(timer("overdue", "deaf"))).drained
+
+
+def test_asked_three_times_a_drain_waits_no_longer_for_anything():
+    drive = begun(writing("a"))
+    drive.send(Drain(grace_s=10))
+    assert not kinds(drive.send(Drain(grace_s=1)), Abort)
+    assert [abort.grace_s for abort in kinds(drive.send(Drain(grace_s=1)), Abort)] == [1]
+
+
+def test_what_would_become_ambiguous_has_the_whole_grace_and_what_can_be_made_again_gives_way():
+    drive = begun(paid("call"), writing("encode"), code("count"))
+    drive.approve("call")
+    actions = drive.send(Drain(grace_s=8))
+    seconds = {set_.timer.kind: set_.seconds for set_ in kinds(actions, SetTimer)}
+    assert seconds == {"give-way": 4, "drain": 8}
+    assert [abort.node for abort in kinds(drive.send(timer("give-way", attempt=0)), Abort)] == ["encode"]
+    stopped = [abort.node for abort in kinds(drive.send(timer("drain", attempt=0)), Abort)]
+    assert sorted(stopped) == ["call", "count"]
+
+
+def test_where_nothing_would_become_ambiguous_all_have_the_whole_grace():
+    drive = begun(writing("encode"))
+    drive.send(Drain(grace_s=8))
+    assert not kinds(drive.send(timer("give-way", attempt=0)), Abort)
 
 
 def test_what_finishes_within_the_grace_of_a_drain_counts():
@@ -195,6 +225,26 @@ def test_a_publication_after_the_end_is_refused(why):
     (answer,) = [action for action in actions if hasattr(action, "answer")]
     assert isinstance(answer.answer, PublicationRefused)
     assert not drive.model.records["a"].gate_passed
+
+
+@pytest.mark.parametrize(
+    ("reason", "becomes"), [("drain", Status.READY), ("cancel", Status.CANCELLED), ("deadline", Status.FAILED)]
+)
+def test_who_hears_of_a_stop_by_its_refused_publication_was_stopped_and_did_not_fail(reason, becomes):
+    drive = begun(writing("a"))
+    if reason == "cancel":
+        drive.request(RequestKind.CANCEL)
+    elif reason == "drain":
+        drive.send(Drain(grace_s=0))
+        drive.send(timer("drain", attempt=0))
+    else:
+        drive.send(timer("deadline", "a"))
+    refused = drive.send(PublicationWanted(node="a", attempt=1, reply_to=Box()))
+    (answer,) = [action.answer for action in refused if hasattr(action, "answer")]
+    drive.returned("a", Failed(code=answer.code, message=answer.message, todo=answer.todo))
+    assert drive.status("a") is becomes
+    if reason == "deadline":
+        assert drive.state.nodes["a"].record.failure.code is FailureCode.TIMEOUT
 
 
 OUTCOMES = [
@@ -279,4 +329,5 @@ def test_trusted_code_that_a_drain_stopped_in_time_goes_on_without_a_grant():
     assert gone is not None
     assert drive.statuses() == {"a": "ready"}
     again = drive.crash()
-    assert dispatched(again.begin()) == ["a"]
+    again.begin()
+    assert dispatched(recover(again)) == ["a"]

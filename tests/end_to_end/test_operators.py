@@ -54,14 +54,23 @@ def killed(*arguments: str, node: str, begun: Callable[[str], Any] = find_leftov
 
 def test_a_failed_node_is_retried_and_what_was_skipped_for_it_runs(tmp_path: Path) -> None:
     there = tmp_path / "there"
-    workflow = graph(tmp_path, command("look", "test", "-e", str(there)), command("after", "true", after=("look",)))
+    workflow = graph(
+        tmp_path,
+        command("look", "test", "-e", str(there)),
+        command("after", "true", after=("look",)),
+        command("other", "true"),
+    )
     hostler("run", workflow, code=1)
     there.touch()
     assert "may be tried again" in hostler("retry", "-", "look")
-    assert statuses() == {"look": "ready", "after": "pending"}
+    assert statuses() == {"look": "ready", "after": "pending", "other": "completed"}
     hostler("resume", "-")
-    assert [node["attempt"] for node in shown()["nodes"]] == [2, 1]
-    assert shown()["status"] == "completed"
+    run = shown()
+    assert {node["key"]: node["attempt"] for node in run["nodes"]} == {"look": 2, "after": 1, "other": 1}
+    assert run["status"] == "completed"
+    log = [json.loads(line) for line in hostler("events", "-", "--json").splitlines()]
+    ends = [event["data"]["status"] for event in log if event["kind"] == "run-finalized"]
+    assert ends == ["partial", "completed"], "the earlier outcome stays"
 
 
 def test_what_did_not_fail_cannot_be_retried(tmp_path: Path) -> None:
@@ -129,6 +138,14 @@ def test_interrupted_trusted_code_runs_again_only_by_a_replay(tmp_path: Path) ->
     hostler(*waiting["command"].split()[1:])
     with started("resume", run_id) as run:
         read_until(run, "running  (attempt 2)")
+        until(lambda: log.read_text().count("ran") == 2)
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait(timeout=10)
+    assert finished("resume", run_id).returncode == 3, "an interrupted replay needs a new grant"
+    assert log.read_text() == "ran\nran\n"
+    hostler(*waiting["command"].split()[1:])
+    with started("resume", run_id) as run:
+        read_until(run, "running  (attempt 3)")
         let_go(fifo)
         assert run.wait(timeout=20) == 0
     assert shown(run_id)["outputs"] == 3

@@ -1,5 +1,6 @@
 """Supervised processes: drained, bounded, ended whole, reaped."""
 
+import contextlib
 import os
 import resource
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hostres.errors import Code, HostlerError
+from hostres.folders import machine_folder
 from hostres.leftovers import end_leftovers, find_leftovers
 from hostres.logs import read_log
 from hostres.process import Supervised
@@ -232,6 +234,26 @@ def test_who_is_deaf_to_the_request_is_killed_after_the_grace() -> None:
     assert (ended.exit.signal, ended.exit.asked_by) == (signal.SIGKILL, "timeout")
 
 
+def test_who_asked_may_shorten_the_grace_while_it_lasts_and_nobody_else() -> None:
+    told = threading.Event()
+    deaf = 'trap "" TERM INT HUP; echo deaf; while :; do sleep 1; done'
+    process = start("sh", "-c", deaf, on_stdout=lambda _: told.set())
+    told.wait(LIMIT_S)
+    asked = [
+        threading.Thread(target=process.end, kwargs={"grace_s": 600.0, "reason": "drain"}),
+        threading.Thread(target=process.end, kwargs={"grace_s": 0.0, "reason": "end of its program"}),
+    ]
+    for thread in asked:
+        thread.start()
+        eventually(lambda: process._patience is not None)
+    assert process.wait(0.3) is None, "what was left to end by itself ended the grace of a drain"
+    ended = process.end(grace_s=0.0, reason="drain")
+    assert ended.exit is not None
+    assert (ended.exit.signal, ended.exit.asked_by) == (signal.SIGKILL, "drain")
+    for thread in asked:
+        thread.join(LIMIT_S)
+
+
 def test_each_process_gets_exactly_one_request(tmp_path: Path) -> None:
     note = tmp_path / "note"
     command = f"'{PYTHON}' -c '{RECORDER}' {note} & '{PYTHON}' -c '{RECORDER}' {note}2 & wait"
@@ -256,6 +278,24 @@ def test_a_daemon_is_found_by_its_marker_or_by_the_lease_it_inherited(tmp_path: 
         assert not alive(pid)
         assert alive(other.pid)  # under the same lease, but not of this tree
         other.end(grace_s=LIMIT_S, reason="cleanup")
+
+
+def test_who_only_looks_at_a_ticket_is_not_of_the_tree_that_holds_it() -> None:
+    """Another host looks at the tickets of all, and may do so just when a tree is being ended."""
+    with coordinator(x=1) as machine, machine.lease({"x": 1}) as lease:
+        process = start("sleep", "600", lease_fds=[lease.fd])
+        path = os.readlink(f"/proc/self/fd/{lease.fd}")
+        script = f"exec 7<>'{path}'; sleep 600 & echo $!; wait"
+        looker = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True)
+        assert looker.stdout is not None
+        pid = int(looker.stdout.readline())
+        assert process.end(grace_s=LIMIT_S, reason="cleanup").left == ()
+        spared = alive(looker.pid) and alive(pid)
+        for each in (looker.pid, pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        looker.communicate()
+        assert spared
 
 
 def test_a_stopped_process_is_ended_too() -> None:
@@ -434,6 +474,31 @@ def test_the_processes_of_a_killed_host_are_found_by_their_run_and_ended_whole(t
         assert not any(alive(pid) for pid in pids)
         assert find_leftovers("run_a") == []
     assert end_leftovers([], grace_s=0) == []
+
+
+def test_what_threw_its_environment_away_is_found_by_the_ticket_that_it_inherited_and_its_host_is_not() -> None:
+    host = """
+        from hostres.coordinator import Coordinator
+        from hostres.folders import machine_folder
+        from hostres.process import Supervised
+        machine = Coordinator(machine_folder(os.environ), explicit={"x": 1})
+        lease = machine.lease({"x": 1}, name="run_a film/encode")
+        child = Supervised.start(["sh", "-c", "exec env -i sleep 600"], env={**os.environ}, lease_fds=[lease.fd])
+        say(child.pid)
+        hear()
+    """
+    folder = machine_folder(os.environ)
+    with children() as begin:
+        child = begin(host)
+        pid = int(child.line())
+        eventually(lambda: [one.command for one in find_leftovers("run_a", folder)] == [("sleep", "600")])
+        assert find_leftovers("run_a") == []
+        assert find_leftovers("run_b", folder) == []
+        (found,) = find_leftovers("run_a", folder)
+        assert (found.pid, found.node) == (pid, "film/encode")
+        child.kill()
+        assert end_leftovers([found], grace_s=LIMIT_S, machine_folder=folder) == []
+        assert not alive(pid)
 
 
 def test_neither_we_nor_those_we_descend_from_are_leftovers() -> None:

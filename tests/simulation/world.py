@@ -57,7 +57,7 @@ from tests.simulation.graphs import PORTS, random_graph, random_limits
 from tests.simulation.surroundings import RECOVERABLE, Effects, Machine, Work
 from tests.store.stores import AnyStore
 
-SUBDUED = {Status.APPROVAL_REQUIRED, Status.BLOCKED, Status.AMBIGUOUS, Status.AMBIGUOUS_CODE}
+UNKNOWN = {Status.AMBIGUOUS, Status.AMBIGUOUS_CODE}
 MOST_STEPS = 4000
 
 
@@ -194,7 +194,7 @@ class World:
             assert (record.status, record.attempt) == (Status.RUNNING, action.attempt), "started before it was durable"
         assert action.node not in self.finished, "a completed node ran again"
         assert (lease is not None) is bool(action.plan.policy.claims or action.plan.keys), "claims without a lease"
-        if node.planned.policy.resume is not Resume.DETERMINISTIC:
+        if node.noticeable:
             assert not [work for work in self.works if work.node == action.node], "it runs beside what is left of it"
         self.works.append(Work(self.planned[action.node], action.attempt, reconciling, lease))
 
@@ -326,9 +326,9 @@ class World:
 
     def answer(self, key: str) -> bool:
         status = self.state.nodes[key].status
-        if status in SUBDUED | {Status.FAILED}:
+        if status in UNKNOWN:
             for work in [work for work in self.works if work.node == key and work.orphan]:
-                self.remove(work)  # whoever settles or retries a node has ended what is left of it
+                self.remove(work)  # whoever says what an attempt did has ended what is left of it
         happened = self.effects.happened[key] > 0
         match status:
             case Status.APPROVAL_REQUIRED:
@@ -370,7 +370,9 @@ class World:
         state = self.state
         working = {Status.PREPARING, Status.QUEUED, Status.RUNNING}
         nodes = state.nodes.values()
-        active = [node for node in nodes if node.status in working and node.key not in state.deferred]
+        active = [
+            node for node in nodes if (node.status in working and node.key not in state.deferred) or node.clearing
+        ]
         assert state.active == len(active)
         excused = any(node.recovering or node.reconciling for node in nodes)
         assert len(active) <= state.jobs or excused, "more at once than jobs"

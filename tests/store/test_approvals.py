@@ -25,6 +25,7 @@ from tests.store.support import request_of, run_id
 
 SHA, OTHER = "a" * 64, "b" * 64
 RUN = run_id()
+OF_A_NODE = sorted(set(RequestKind) - {RequestKind.ACCEPT_INCOMPATIBLE})
 FITTING = {
     RequestKind.APPROVE: Status.APPROVAL_REQUIRED,
     RequestKind.DENY: Status.APPROVAL_REQUIRED,
@@ -85,7 +86,7 @@ def test_rule_ids_are_unique() -> None:
     assert len({rule.id for rule in DEFAULT_RULES}) == len(DEFAULT_RULES)
 
 
-@pytest.mark.parametrize("kind", RequestKind)
+@pytest.mark.parametrize("kind", OF_A_NODE)
 def test_a_human_who_names_what_waits_is_accepted_by_a_rule_and_nobody_else_is(kind: RequestKind) -> None:
     accepted = judged(kind)
     assert isinstance(accepted, Accepted)
@@ -99,7 +100,7 @@ def test_a_human_who_names_what_waits_is_accepted_by_a_rule_and_nobody_else_is(k
 
 def test_where_nothing_waits_for_an_answer_there_is_nothing_to_answer() -> None:
     several = {RequestKind.CANCEL: set(Status) - FINAL, RequestKind.RETRY: {Status.FAILED, Status.BLOCKED}}
-    for kind, status in itertools.product(RequestKind, Status):
+    for kind, status in itertools.product(OF_A_NODE, Status):
         answer = judged(kind, status)
         assert isinstance(answer, Accepted) is (status in several.get(kind, {FITTING[kind]})), (kind, status)
         if isinstance(answer, Refused):
@@ -125,8 +126,19 @@ def test_an_approval_always_names_its_plan() -> None:
     assert isinstance(judged(RequestKind.RETRY, plan_sha256=None), Accepted)
 
 
-def test_only_a_cancel_can_be_about_the_whole_run() -> None:
+def test_only_a_cancel_and_the_acceptance_of_missing_code_can_be_about_the_whole_run() -> None:
     for kind in RequestKind:
         request = request_of(RUN, kind, node=None)
         answer = judge(request, status=None, plan_sha256=None)
-        assert isinstance(answer, Accepted) is (kind is RequestKind.CANCEL)
+        assert isinstance(answer, Accepted) is (kind in {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE})
+
+
+def test_only_a_person_may_accept_missing_code_and_only_for_a_whole_run() -> None:
+    accept = request_of(RUN, RequestKind.ACCEPT_INCOMPATIBLE)
+    assert judge(accept, status=None, plan_sha256=None) == Accepted(rule="default.human-cancel")
+    for principal in ("agent:x", "service:hostler"):
+        by_another = accept.model_copy(update={"principal": principal})
+        assert isinstance(judge(by_another, status=None, plan_sha256=None), Refused)
+    of_a_node = accept.model_copy(update={"node": "a"})
+    for status in Status:
+        assert isinstance(judge(of_a_node, status=status, plan_sha256=None), Refused)

@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
-from hostler.commands.interrupts import Interrupted, Interrupts
+from hostler.commands.interrupts import Continued, Interrupted, Interrupts
 
 
 def test_each_signal_is_a_message_that_says_how_manyeth_it_is():
@@ -19,6 +19,16 @@ def test_each_signal_is_a_message_that_says_how_manyeth_it_is():
         os.kill(os.getpid(), signal.SIGTERM)
         assert inbox.get(timeout=5) == Interrupted(times=2)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_going_on_after_a_stop_is_a_message_too_and_no_interruption():
+    inbox = SimpleQueue()
+    with Interrupts(inbox):
+        os.kill(os.getpid(), signal.SIGCONT)
+        assert inbox.get(timeout=5) == Continued()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert inbox.get(timeout=5) == Interrupted(times=1)
+    assert signal.getsignal(signal.SIGCONT) is signal.SIG_DFL
 
 
 def test_a_signal_is_heard_while_the_main_thread_never_comes_back_to_python():

@@ -107,8 +107,17 @@ def test_what_this_program_lacks_for_the_run_is_named() -> None:
     said = why_run(
         scene(node("audio", Status.READY), alive=None, missing="operation media.extract-audio@1: not installed")
     )
-    assert "this program cannot: operation media.extract-audio@1: not installed" in said.text
+    assert "cannot go on with it: operation media.extract-audio@1: not installed" in said.text
+    assert f"hostler resume {RUN_ID} --accept-incompatible" in said.text
     assert said.command is None
+
+
+def test_a_run_that_waits_for_a_person_names_what_this_program_lacks_too():
+    waiting = node("upload", Status.APPROVAL_REQUIRED, plan_sha256=NODE_SHA)
+    said = why_run(scene(waiting, status=RunStatus.APPROVAL_REQUIRED, alive=None, missing="operation x@1: gone"))
+    assert "It waits for a person: upload" in said.text
+    assert "cannot go on with it: operation x@1: gone" in said.text
+    assert said.command.startswith("hostler approve")
 
 
 def test_a_node_that_waits_for_its_next_try_says_when_and_why() -> None:

@@ -1,0 +1,50 @@
+"""What an attempt and its executor share: one abort reaches all process trees at once, and may be hurried."""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from actors.control import Control
+from hostres.process import Ended, Left
+
+
+@dataclass(eq=False)
+class Tree:
+    """A process tree that ends when it is told to, or only in the end."""
+
+    all_asked: threading.Barrier
+    left: tuple[Left, ...] = ()
+    asked: list[tuple[float, str]] = field(default_factory=list)
+
+    def end(self, *, grace_s: float, reason: str) -> Ended:
+        self.asked.append((grace_s, reason))
+        self.all_asked.wait(timeout=10)
+        return Ended(exit=None, left=self.left)
+
+
+def supervised(control: Control, tree: Any, begun: threading.Barrier, over: threading.Event) -> None:
+    with control.supervising(tree):
+        begun.wait(timeout=10)
+        over.wait(timeout=10)
+
+
+def test_all_trees_of_an_attempt_are_asked_at_once_and_a_second_abort_passes_a_shorter_grace_on():
+    control, begun, over = Control(), threading.Barrier(4), threading.Event()
+    together = threading.Barrier(6)  # three trees, asked twice each: nobody waits for another to end
+    trees = [Tree(together), Tree(together, left=(Left(pid=7, command="ffmpeg"),)), Tree(together)]
+    threads = [threading.Thread(target=supervised, args=(control, tree, begun, over)) for tree in trees]
+    for thread in threads:
+        thread.start()
+    begun.wait(timeout=10)
+    first = threading.Thread(target=control.abort, args=("drain",), kwargs={"grace_s": 5.0})
+    first.start()
+    control.abort("drain", grace_s=1.0)
+    first.join(timeout=10)
+    over.set()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert control.left == ["ffmpeg (pid 7)"]
+    assert control.reason == "drain"
+    for tree in trees:
+        assert len(tree.asked) == 2
+        assert (1.0, "drain") in tree.asked
