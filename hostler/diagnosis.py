@@ -178,6 +178,9 @@ def _runs(config: Config) -> Iterator[Finding]:
         return
     with Reader.open(home) as reader:
         rows = reader.runs()
+        problem = reader.damage or reader.examine()
+    if problem is not None:
+        yield _wrong("store", problem)
     unfinished = [row for row in rows if row.status not in RUN_FINAL]
     yield Finding(name="runs", said=f"{len(rows)} stored, {len(unfinished)} not finished")
     for row in unfinished:

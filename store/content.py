@@ -21,6 +21,15 @@ from store.values import Domain
 _SHA256: Final = re.compile(SHA256_PATTERN.strip("^$"))
 
 
+def sync(path: Path) -> None:
+    """Make a file, or the names in a folder, durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 class Content:
     """The files of large bytes.
 
@@ -52,7 +61,7 @@ class Content:
         try:
             self._write(new, data)
             new.rename(self._folder / sha256)
-            self._sync_folder()
+            sync(self._folder)
         except OSError as error:
             with contextlib.suppress(OSError):
                 new.unlink(missing_ok=True)
@@ -84,16 +93,10 @@ class Content:
                 view = view[file.write(view) :]
             os.fsync(file.fileno())
 
-    def _sync_folder(self) -> None:
-        fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-    def _read(self, sha256: str, what: str) -> bytes:
-        if not _SHA256.fullmatch(sha256):  # a damaged row must not lead elsewhere
-            raise damaged(what)
+    def _read(self, sha256: object, what: str) -> bytes:
+        # damage makes of a column what no table allows, and it must not lead elsewhere
+        if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
+            raise damaged(what, "its digest is none")
         try:
             with open(open_private(self._folder / sha256, os.O_RDONLY), "rb") as file:  # noqa: PTH123
                 return file.read()

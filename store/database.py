@@ -1,4 +1,4 @@
-"""Connections to the run store: how they are opened, how a write begins, what their errors mean."""
+"""Connections to the run store: how they are opened and closed, how a write begins."""
 
 import contextlib
 import os
@@ -13,6 +13,7 @@ from urllib.parse import quote_from_bytes
 
 from hostres.errors import Code, HostlerError
 from hostres.folders import check_private_file
+from store.faults import damaged_file, found_damage, read_only, refuse_if_damaged, translated
 from store.turns import Turns
 
 APPLICATION_ID: Final = 0x486F7374  # "Host"
@@ -33,65 +34,25 @@ _opened: Final[set[str]] = set()
 _opening: Final = threading.Lock()
 
 
-def store_error(error: sqlite3.Error, database: Path) -> HostlerError:
-    """Say what an error of SQLite means to a person."""
-    code = getattr(error, "sqlite_errorcode", None)
-    primary = code & 0xFF if isinstance(code, int) else None
-    if primary == sqlite3.SQLITE_FULL:
-        what = f"the disk is full; nothing more can be written to {database}"
-        return HostlerError(Code.UNAVAILABLE, what, "make room and go on; nothing acknowledged is lost")
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        what = f"{database} is kept busy by another program"
-        return HostlerError(Code.UNAVAILABLE, what, "try again; see `hostler doctor` for who uses it")
-    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-        return _read_only(database)
-    if primary == sqlite3.SQLITE_CANTOPEN:
-        what = f"{database} cannot be opened"
-        return HostlerError(Code.UNAVAILABLE, what, "check that its folder is yours and on a working disk")
-    if primary == sqlite3.SQLITE_IOERR:
-        what = f"{database} cannot be read or written: {getattr(error, 'sqlite_errorname', error)}"
-        return HostlerError(Code.UNAVAILABLE, what, "check the disk, then go on; nothing acknowledged is lost")
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return _damaged(database, str(error))
-    if primary == sqlite3.SQLITE_ERROR and str(error).startswith("no such"):
-        return _damaged(database, str(error))  # its schema is not the one that its version has
-    if primary is None and "decode" in str(error):  # sqlite3 says so itself, without a code
-        return _damaged(database, "it holds text that is not UTF-8")
-    return HostlerError(Code.INTERNAL, f"{database}: {error}", "report it with the output of `hostler doctor`")
+def newer_schema(connection: sqlite3.Connection, database: Path, found: int, known: int) -> HostlerError:
+    """Return the refusal of a file that a newer program wrote.
 
-
-def _damaged(database: Path, why: str) -> HostlerError:
-    why = "".join(character if character.isprintable() else "?" for character in why)
-    return HostlerError(Code.INVALID_DATA, f"{database} is damaged: {why}", "restore it from a copy")
-
-
-def _read_only(database: Path) -> HostlerError:
-    what = f"{database} cannot be written: it, or its disk, is read-only"
-    return HostlerError(Code.UNAVAILABLE, what, "make it writable; commands that only look still work")
-
-
-@contextlib.contextmanager
-def translated(database: Path) -> Iterator[None]:
-    """Turn errors of SQLite into ours.
-
-    Raises:
-        HostlerError: What `store_error` says.
+    Args:
+        connection: To the file, which may name the program that is needed.
+        database: The file.
+        found: Its version.
+        known: The newest version that this program knows.
 
     """
     try:
-        yield
-    except sqlite3.Error as error:
-        raise store_error(error, database) from error
-    except UnicodeDecodeError as error:  # the message of an error of SQLite quotes what is damaged
-        raise _damaged(database, "it holds text that is not UTF-8") from error
-
-
-def newer_schema(database: Path, found: int, known: int) -> HostlerError:
-    """Return the refusal of a file that a newer program wrote."""
+        row = connection.execute("SELECT release FROM schema_versions WHERE version = ?", (found,)).fetchone()
+    except sqlite3.Error:
+        row = None  # whatever keeps its versions elsewhere
+    needed = f"Hostler {row[0]} or newer" if row else "the newer Hostler that wrote it"
     return HostlerError(
         Code.NEWER_SCHEMA,
         f"{database} has schema version {found}, this program knows up to {known}",
-        "use the newer Hostler that wrote it, or another HOSTLER_HOME; the file was not touched",
+        f"use {needed}, or another HOSTLER_HOME; the file was not touched",
     )
 
 
@@ -128,40 +89,53 @@ def _peek(database: Path, known: int) -> bool:
         Whether there is anything in the file.
 
     Raises:
-        HostlerError: newer-schema; invalid-data, if it is not a run store.
+        HostlerError: newer-schema; unsafe-state, if it is not a run store.
 
     """
     with database.open("rb", buffering=0) as file:
         header = file.read(_HEADER_BYTES)
+    log = log_bytes(database)
     if not header:
+        # SQLite writes into the file before it makes a log, and would throw away a log that it finds beside nothing
+        if log and not database.stat().st_size:
+            raise damaged_file(database, "it is empty, but its log is not")
         return False
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
-        raise HostlerError(Code.INVALID_DATA, f"{database} is not a run store", "restore it from a copy")
+        raise damaged_file(database, "it is not a run store")
     version, application = _HEADER.unpack_from(header)
-    if _log_bytes(database):
-        version, application = _peek_through_log(database)
+    if log or version > known:
+        # The newest header may be in the log. Where there is none, nothing is made beside the file.
+        with translated(database), contextlib.closing(_look(database, untouched=not log)) as looking:
+            version = looking.execute("PRAGMA user_version").fetchone()[0]
+            application = looking.execute("PRAGMA application_id").fetchone()[0]
+            if version > known and application == APPLICATION_ID:
+                raise newer_schema(looking, database, version, known)
     if version and application != APPLICATION_ID:
-        raise HostlerError(Code.INVALID_DATA, f"{database} belongs to another program", "move it away")
-    if version > known:
-        raise newer_schema(database, version, known)
+        what = f"{database} belongs to another program"
+        raise HostlerError(Code.UNSAFE_STATE, what, "move it away, or use another HOSTLER_HOME")
     return True
 
 
-def _log_bytes(database: Path) -> int:
+def _look(database: Path, *, untouched: bool) -> sqlite3.Connection:
+    """Connect for reading: moves nothing, and with *untouched* makes nothing and takes no lock either."""
+    return _connect(database, "immutable=1" if untouched else "mode=ro", timeout=BUSY_SECONDS)
+
+
+def log_bytes(database: Path) -> int:
+    """Return the size of the write-ahead log, which keeps it when it starts over."""
     try:
-        return database.with_name(f"{database.name}-wal").stat().st_size
+        return os.stat(f"{database}-wal").st_size  # noqa: PTH116 - after every commit
     except FileNotFoundError:
         return 0
 
 
-def _peek_through_log(database: Path) -> tuple[int, int]:
-    """Read the header where its newest version may be in the log; a read-only connection moves nothing."""
-    with translated(database), contextlib.closing(_connect(database, "mode=ro", timeout=BUSY_SECONDS)) as looking:
-        version = looking.execute("PRAGMA user_version").fetchone()[0]
-        return version, looking.execute("PRAGMA application_id").fetchone()[0]
-
-
 def _create(database: Path) -> None:
+    if log_bytes(database) and not database.exists():
+        raise HostlerError(
+            Code.UNSAFE_STATE,
+            f"{database} is gone, but its log {database.name}-wal is there",
+            "put the file back beside its log; or, to start anew, move the log away too",
+        )
     try:
         fd = os.open(database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -212,13 +186,14 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
         create: Make an empty file if there is none.
 
     Raises:
-        HostlerError: not-found, newer-schema, unsafe-state, unavailable or invalid-data.
+        HostlerError: not-found, newer-schema, unsafe-state or unavailable.
 
     """
     if not _approach(database, known, create=create) and not create:
         raise HostlerError(Code.NOT_FOUND, f"there is no run store at {database}", "run a workflow first")
     if not os.access(database, os.W_OK):  # SQLite would make do with reading, and say so only at the first write
-        raise _read_only(database)
+        raise read_only(database)
+    refuse_if_damaged(database)
     with translated(database):
         connection = _connect(database, "mode=rw", timeout=0)
         try:
@@ -234,6 +209,25 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
     return connection
 
 
+def close_writer(connection: sqlite3.Connection, database: Path) -> None:
+    """Close a connection from `open_writer`; the last one moves the log into the file, unless that is damaged."""
+    if found_damage(database) is None:
+        connection.close()
+        return
+    # As long as somebody looks, SQLite leaves the log where it is; and who only looks cannot move it.
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(_look(database, untouched=False)) as looking:
+        looking.execute("BEGIN")
+        with contextlib.suppress(sqlite3.Error):
+            looking.execute("SELECT count(*) FROM sqlite_schema")
+        connection.close()
+    connection.close()
+
+
+def open_copy_source(database: Path) -> sqlite3.Connection:
+    """Connect for reading all of a file that this process has open for writing."""
+    return _look(database, untouched=False)
+
+
 def open_reader(database: Path, known: int) -> sqlite3.Connection | None:
     """Open the run store for looking, also on a read-only file system.
 
@@ -241,7 +235,7 @@ def open_reader(database: Path, known: int) -> sqlite3.Connection | None:
         The connection, or None if there is nothing to look at.
 
     Raises:
-        HostlerError: newer-schema, unsafe-state, unavailable or invalid-data.
+        HostlerError: newer-schema, unsafe-state or unavailable.
 
     """
     if not _approach(database, known, create=False):
@@ -252,7 +246,6 @@ def open_reader(database: Path, known: int) -> sqlite3.Connection | None:
             connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
         except sqlite3.OperationalError:
             connection.close()
-            # Without side files and no way to make them, nobody can be writing: the file can be read as it is.
             if not _nobody_can_write(database):
                 raise
             connection = _connect(database, "immutable=1", timeout=0)
@@ -264,7 +257,13 @@ def open_reader(database: Path, known: int) -> sqlite3.Connection | None:
 
 
 def _nobody_can_write(database: Path) -> bool:
-    return not _log_bytes(database) and bool(os.statvfs(database).f_flag & os.ST_RDONLY)
+    """Say whether the file is all there is and cannot change."""
+    if log_bytes(database):
+        return False
+    if os.statvfs(database).f_flag & os.ST_RDONLY:
+        return True
+    # whoever writes would have to make side files beside it
+    return not os.path.lexists(f"{database}-shm") and not os.access(database.parent, os.W_OK)
 
 
 def _until_free(connection: sqlite3.Connection, statement: str, busy_seconds: float) -> None:
@@ -312,6 +311,7 @@ def writing(connection: sqlite3.Connection, database: Path) -> Iterator[None]:
         HostlerError: What `store_error` says of an error of SQLite.
 
     """
+    refuse_if_damaged(database)
     with translated(database):
         begin_write(connection)
         try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import check_private_file, file_system_type, private_folder, refuse_network_file_system
 from store.contracts import NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
 
@@ -52,7 +52,10 @@ class Home:
             return cls(root, exists=False)
         private_folder(root, create=create)
         refuse_network_file_system(root, file_system=file_system)
-        _check_inside(root)
+        try:
+            _check_inside(root)
+        except OSError as error:
+            raise unavailable(f"{root} cannot be looked into", error) from error
         home = cls(root, exists=True)
         if create:
             for name in _FOLDERS:

@@ -1,5 +1,6 @@
 """Looking into the run store: one snapshot a call, on a connection of its own, also where nothing can be written."""
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from store.claiming import load_grants, load_value
 from store.content import Content
 from store.contracts import Event, Grant, GraphPlan, NodePlan, NodeRecord, Request, RunRecord, Summary
 from store.database import open_reader, reading
-from store.heads import unknown_run
+from store.faults import note_damage
+from store.heads import read_head, unknown_run
 from store.home import Home
 from store.hosts import host_alive
 from store.lifecycle import RunStatus
@@ -90,9 +92,13 @@ class Reader:
         home: The state folder.
         connection: From `database.open_reader`; None if there is nothing to look at.
 
+    Attributes:
+        damage: Why a list lacks what could not be read; None as long as all of it could.
+
     """
 
     def __init__(self, home: Home, connection: sqlite3.Connection | None) -> None:
+        self.damage: HostlerError | None = None
         self._home = home
         self._connection = connection
         self._content = Content(home.content)
@@ -132,6 +138,15 @@ class Reader:
     ) -> None:
         self.close()
 
+    def examine(self) -> HostlerError | None:
+        """Look through the whole file, which takes seconds where there is much in it; return what is wrong with it."""
+        try:
+            rows = self._rows("PRAGMA quick_check(1)")
+        except HostlerError as error:
+            return error
+        said = [row[0] for row in rows if row[0] != "ok"]
+        return note_damage(self._home.database, " ".join(str(said[0]).split())) if said else None
+
     def find(self, text: str) -> str:
         """Return the id of the run that *text* means.
 
@@ -168,19 +183,18 @@ class Reader:
         return only
 
     def runs(self, *, status: RunStatus | None = None, limit: int | None = None) -> list[RunRow]:
-        """Return the runs, newest first.
+        """Return the runs, newest first; of a damaged file those that can be read, and `damage` says so.
 
         Args:
             status: Only those.
             limit: At most so many.
 
         """
-        where, values = ("", ()) if status is None else ("WHERE status = ?", (status.value,))
-        rows = self._rows(
-            "SELECT run_id, workflow, status, created_at, started_at, finished_at, host_id FROM runs"  # noqa: S608 - text of our own
-            f" {where} ORDER BY run_id DESC LIMIT ?",
-            *values,
-            -1 if limit is None else limit,
+        where, values = ("TRUE", ()) if status is None else ("status = ?", (status.value,))
+        rows = self._listed(
+            f"SELECT run_id, workflow, status, created_at, started_at, finished_at, host_id FROM runs WHERE {where}",  # noqa: S608 - text of our own
+            values,
+            limit,
         )
         alive = {host: host_alive(self._home, host) for host in {row[6] for row in rows} if host is not None}
         return [
@@ -196,6 +210,21 @@ class Reader:
             )
             for row in rows
         ]
+
+    def _listed(self, query: str, values: tuple[object, ...], limit: int | None) -> list[Any]:
+        """Return the rows of a query for runs, newest first; in a damaged file those that can still be read."""
+        try:
+            return self._rows(f"{query} ORDER BY run_id DESC LIMIT ?", *values, -1 if limit is None else limit)
+        except HostlerError as error:
+            if error.code is not Code.UNSAFE_STATE:
+                raise
+            self.damage = error
+        ((last,),) = self._rows("SELECT seq FROM sqlite_sequence WHERE name = 'runs'")
+        found: list[Any] = []
+        for number in range(1, last + 1):
+            with contextlib.suppress(HostlerError):
+                found += self._rows(f"{query} AND run = ?", *values, number)
+        return sorted(found, key=lambda row: str(row[0]), reverse=True)[:limit]
 
     def run(self, run_id: str) -> RunView:
         """Return what is known of that run as a whole.
@@ -262,17 +291,30 @@ class Reader:
         return self._by_digest("bundles", Domain.BUNDLE, sha256, f"code bundle {sha256}")
 
     def nodes(self, run_id: str) -> tuple[NodeRecord, ...]:
-        """Return the records of a run's nodes, in the order of its plan, verified.
+        """Return the records of all of a run's nodes, in the order of its plan, verified.
 
         Raises:
             HostlerError: not-found; invalid-data, naming the node.
 
         """
-        rows = self._of_run(run_id, "SELECT key, record, sha256 FROM nodes WHERE run = ? ORDER BY position")
-        return tuple(
-            decode(NodeRecord, verified(Domain.RECORD, data, sha256, what), what)
-            for what, data, sha256 in ((f"record of node {row[0]} of run {run_id}", *row[1:]) for row in rows)
-        )
+        if self._connection is None:
+            raise unknown_run(run_id)
+        with reading(self._connection, self._home.database):
+            head = read_head(self._connection, run_id)
+            rows = self._connection.execute(
+                "SELECT position, key, record, sha256 FROM nodes WHERE run = ? ORDER BY position", (head.run,)
+            ).fetchall()
+        if [row[0] for row in rows] != list(range(sum(head.counts.values()))):  # a damaged page may hide some
+            raise damaged(f"set of nodes of run {run_id}", "some are missing or there twice")
+        return tuple(self._node(run_id, *row[1:]) for row in rows)
+
+    @staticmethod
+    def _node(run_id: str, key: str, data: bytes, sha256: str) -> NodeRecord:
+        what = f"record of node {key} of run {run_id}"
+        record = decode(NodeRecord, verified(Domain.RECORD, data, sha256, what), what)
+        if record.key != key:
+            raise damaged(what, "it is of another node")
+        return record
 
     def grants(self, run_id: str) -> tuple[Grant, ...]:
         """Return the grants of a run, oldest first, verified.

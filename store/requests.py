@@ -4,7 +4,7 @@ import sqlite3
 
 from store.clock import Clock
 from store.contracts import Request
-from store.database import open_writer, writing
+from store.database import close_writer, open_writer, writing
 from store.heads import unknown_run
 from store.home import Home
 from store.hosts import wake
@@ -77,7 +77,7 @@ def post(home: Home, request: Request, *, clock: Clock) -> bool:
                 (request.request_id, run, data, digest_bytes(Domain.RECORD, data)),
             ).rowcount
     finally:
-        connection.close()
+        close_writer(connection, home.database)
     if owner is not None:
         wake(home, owner)
     return inserted == 1

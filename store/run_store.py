@@ -14,16 +14,8 @@ from store.clock import Clock
 from store.content import Content
 from store.contracts import GraphPlan, Request, RunRecord
 from store.creation import check_new, insert_run
-from store.database import (
-    begin_write,
-    grow_wal,
-    open_writer,
-    reading,
-    roll_back,
-    store_error,
-    translated,
-    writing,
-)
+from store.database import begin_write, close_writer, grow_wal, open_writer, reading, roll_back, writing
+from store.faults import refuse_if_damaged, translated
 from store.heads import read_head
 from store.held import OutdatedError
 from store.home import Home
@@ -32,9 +24,10 @@ from store.lifecycle import RUN_FINAL, RunStatus
 from store.limits import Limits
 from store.records import encode
 from store.requests import waiting
-from store.schema import SCHEMA_VERSION, migrate
+from store.schema import SCHEMA_VERSION, check_version
 from store.staged import Staged, stage
 from store.transactions import Claimed, Fence, Transaction
+from store.upgrade import upgrade
 from store.writing import Writer, check_fence
 
 _NOT_FINAL: Final = tuple(sorted(status.value for status in frozenset(RunStatus) - RUN_FINAL))
@@ -82,18 +75,18 @@ class RunStore:
             limits: What is taken; the documented bounds by default.
 
         Raises:
-            HostlerError: newer-schema, unsafe-state, unavailable or invalid-data.
+            HostlerError: newer-schema, unsafe-state or unavailable.
 
         """
         connection = open_writer(home.database, SCHEMA_VERSION, create=True)
         try:
             with translated(home.database):
-                migrate(connection, home.database, home.hosts)
+                upgrade(connection, home.database, home.hosts)
                 grow_wal(connection, home.database)
                 store = cls(home, connection, clock, limits or Limits())
                 store._sweep()
         except BaseException:
-            connection.close()
+            close_writer(connection, home.database)
             raise
         return store
 
@@ -104,11 +97,17 @@ class RunStore:
     def close(self) -> None:
         """Close the file; idempotent."""
         with self._one_at_a_time:
-            self._connection.close()
+            close_writer(self._connection, self._home.database)
+
+    def _refuse_if_unfit(self) -> None:
+        refuse_if_damaged(self._home.database)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
+        self._refuse_if_unfit()
         with writing(self._connection, self._home.database):
+            # since this process looked, a newer program may have come, as long as no host was there to be seen
+            check_version(self._connection, self._home.database)
             yield
         self.commits += 1
 
@@ -206,13 +205,18 @@ class RunStore:
 
         """
         with self._one_at_a_time:
+            try:
+                self._refuse_if_unfit()
+            except HostlerError as refusal:
+                return [refusal] * len(transactions)
             staged = [self._stage(transaction) for transaction in transactions]
             group = [one for one in staged if isinstance(one, Staged)]
             answers: Iterator[HostlerError | None]
             try:
-                answers = iter(self._write(group) if group else ())
-            except sqlite3.Error as error:
-                answers = itertools.repeat(store_error(error, self._home.database))
+                with translated(self._home.database):
+                    answers = iter(self._write(group) if group else ())
+            except HostlerError as refusal:
+                answers = itertools.repeat(refusal)
             return [one if isinstance(one, HostlerError) else next(answers) for one in staged]
 
     def _stage(self, transaction: Transaction) -> Staged | HostlerError:

@@ -1,20 +1,19 @@
-"""The tables, and how a file of an older version becomes one of this version.
+"""The tables, as the list of steps that lead to them; `store.upgrade` takes a file along that list.
 
 One record is one row: its canonical JSON and its digest, besides the columns that queries need. `content` is
 NULL where the bytes lie in a file beside the database.
+
+To change the schema: append a step to `MIGRATIONS` and its release to `RELEASES`; a step that was released never
+changes. `tests/store/schemas/` keeps what each released version left, as text.
 """
 
-import contextlib
-import os
-import secrets
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from hostres.errors import Code, HostlerError
-from hostres.locks import is_held
-from store.database import APPLICATION_ID, newer_schema, reading, writing
+from store.database import newer_schema
 
 Migration = tuple[str, ...]
 
@@ -141,6 +140,9 @@ MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1,)
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 
+RELEASES: Final[Sequence[str]] = ("0.1.0",)
+"""The first Hostler that knows each version: what a program that is too old for a file tells its user to get."""
+
 
 def stored_version(connection: sqlite3.Connection) -> int:
     """Return the schema version of the open file; 0 for an empty one."""
@@ -158,83 +160,7 @@ def check_version(connection: sqlite3.Connection, database: Path) -> None:
     """
     version = stored_version(connection)
     if version > SCHEMA_VERSION:
-        raise newer_schema(database, version, SCHEMA_VERSION)
+        raise newer_schema(connection, database, version, SCHEMA_VERSION)
     if version < SCHEMA_VERSION:
         what = f"{database} has schema version {version}, this program needs {SCHEMA_VERSION}"
         raise HostlerError(Code.UNAVAILABLE, what, "run any command that writes, which brings it up to date")
-
-
-def migrate(
-    connection: sqlite3.Connection,
-    database: Path,
-    hosts: Path,
-    migrations: Sequence[Migration] = MIGRATIONS,
-) -> None:
-    """Bring the file to the newest version; a copy of an older one is kept beside it.
-
-    Each step is one transaction, so that a kill leaves the file at one version or the next.
-
-    Args:
-        connection: From `database.open_writer`.
-        database: The file.
-        hosts: The folder of the living hosts; an older program that still works keeps its version.
-        migrations: The steps.
-
-    Raises:
-        HostlerError: newer-schema; unavailable, if it cannot be done now.
-
-    """
-    with reading(connection, database):
-        version = stored_version(connection)
-    if version > len(migrations):
-        raise newer_schema(database, version, len(migrations))
-    if 0 < version < len(migrations):
-        _refuse_while_used(database, hosts)
-        _keep_copy(connection, database, version)
-    for target in range(version + 1, len(migrations) + 1):
-        with writing(connection, database):
-            if stored_version(connection) >= target:
-                continue  # another process did it while this one waited
-            for statement in migrations[target - 1]:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {target}")
-
-
-def _refuse_while_used(database: Path, hosts: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        for entry in hosts.iterdir():
-            if not entry.name.startswith(".") and is_held(entry):
-                what = f"{database} is of an older version and {entry.name} still works with it"
-                raise HostlerError(Code.UNAVAILABLE, what, "end the programs that use it, then start again")
-
-
-def kept_copy(database: Path, version: int) -> Path:
-    """Return where the copy of a file of that version is kept."""
-    return database.with_name(f"{database.name}.v{version}")
-
-
-def _keep_copy(connection: sqlite3.Connection, database: Path, version: int) -> None:
-    copy = kept_copy(database, version)
-    if copy.exists():
-        return  # the migration was cut short after this step
-    new = copy.with_name(f".new.{copy.name}.{secrets.token_hex(4)}")
-    try:
-        os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        new.chmod(0o600)
-        connection.execute("VACUUM INTO ?", (str(new),))
-        _sync(new)
-        new.rename(copy)
-        _sync(copy.parent)
-    except (OSError, sqlite3.Error) as error:
-        new.unlink(missing_ok=True)
-        what = f"no copy of {database} could be made before bringing it up to date: {error}"
-        raise HostlerError(Code.UNAVAILABLE, what, "make room on its disk and start again") from error
-
-
-def _sync(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

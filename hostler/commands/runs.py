@@ -8,7 +8,6 @@ from hostler.commands.output import print_json, print_line
 from hostler.commands.places import reading
 from hostler.views.runs import run_row_json, runs_text
 from store.lifecycle import RunStatus
-from store.reader import RunRow
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -30,15 +29,14 @@ def add(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the runs."""
-    rows = _rows(RunStatus(args.status) if args.status else None, args.limit)
+    """Print the runs; those that can be read, and then what is wrong, if the store is damaged."""
+    with reading() as (_, reader):
+        rows = reader.runs(status=RunStatus(args.status) if args.status else None, limit=args.limit)
+        damage = reader.damage
     if args.json:
         print_json({"runs": [run_row_json(row) for row in rows]})
     else:
         print_line(runs_text(rows) if rows else "no runs")
+    if damage is not None:
+        raise damage
     return 0
-
-
-def _rows(status: RunStatus | None, limit: int | None) -> list[RunRow]:
-    with reading() as (_, reader):
-        return list(reader.runs(status=status, limit=limit))

@@ -17,7 +17,8 @@ from pydantic import JsonValue
 from hostres.errors import Code, HostlerError
 from store import database
 from store.contracts import NodeRecord, RequestKind
-from store.database import WAL_BYTES, begin_write, open_writer, store_error
+from store.database import WAL_BYTES, begin_write, open_writer
+from store.faults import store_error
 from store.home import Home
 from store.lifecycle import Status
 from store.reader import Reader
@@ -363,7 +364,7 @@ def test_a_store_that_stays_busy_is_unavailable(setting: Setting) -> None:
     blocker.close()
 
 
-def test_a_damaged_page_is_invalid_data(tmp_path: Path) -> None:
+def test_a_damaged_page_is_unsafe_state(tmp_path: Path) -> None:
     setting = Setting(tmp_path / "home")
     claimed = setting.claimed(plan_of({f"n{number}": () for number in range(300)}))
     setting.accept(claimed, events=(NOTE,) * 300)
@@ -380,7 +381,7 @@ def test_a_damaged_page_is_invalid_data(tmp_path: Path) -> None:
 
     with pytest.raises(HostlerError) as caught:
         look()
-    assert_refused(caught.value, Code.INVALID_DATA, "damaged")
+    assert_refused(caught.value, Code.UNSAFE_STATE, "damaged")
 
 
 MEANINGS = [
@@ -393,8 +394,8 @@ MEANINGS = [
     ("SQLITE_PERM", Code.UNAVAILABLE, "read-only"),
     ("SQLITE_CANTOPEN", Code.UNAVAILABLE, "cannot be opened"),
     ("SQLITE_IOERR_FSYNC", Code.UNAVAILABLE, "SQLITE_IOERR_FSYNC"),
-    ("SQLITE_CORRUPT", Code.INVALID_DATA, "damaged"),
-    ("SQLITE_NOTADB", Code.INVALID_DATA, "damaged"),
+    ("SQLITE_CORRUPT", Code.UNSAFE_STATE, "damaged"),
+    ("SQLITE_NOTADB", Code.UNSAFE_STATE, "damaged"),
     ("SQLITE_MISUSE", Code.INTERNAL, "text"),
 ]
 

@@ -19,7 +19,8 @@ from store.home import Home
 from store.reader import Reader
 from store.requests import post
 from store.run_store import RunStore
-from store.schema import MIGRATIONS, SCHEMA_VERSION, kept_copy, migrate
+from store.schema import MIGRATIONS, RELEASES, SCHEMA_VERSION
+from store.upgrade import kept_copy, upgrade
 from tests.store.support import CLOCK, Setting, assert_refused, request_of, run_id
 
 LOOK = """
@@ -40,16 +41,18 @@ for opens in (lambda: RunStore.open(home, clock=SystemClock()), lambda: Reader.o
         print(error.code, error.what)
 """
 NEXT = (*MIGRATIONS, ("CREATE TABLE later (x INTEGER) STRICT", "ALTER TABLE runs ADD COLUMN extra TEXT"))
+NEXT_RELEASES = (*RELEASES, "9.9.9")
 CUT_SHORT = """
 import os, signal, sys
 from pathlib import Path
 from store.database import open_writer
-from store.schema import MIGRATIONS, migrate
+from store.schema import MIGRATIONS, RELEASES
+from store.upgrade import upgrade
 database = Path(sys.argv[1])
 connection = open_writer(database, 9, create=False)
 connection.create_function("die", 0, lambda: os.kill(os.getpid(), signal.SIGKILL))
-migrate(connection, database, database.parent / "hosts",
-        (*MIGRATIONS, ("CREATE TABLE later (x INTEGER) STRICT", "SELECT die()")))
+upgrade(connection, database, database.parent / "hosts",
+        (*MIGRATIONS, ("CREATE TABLE later (x INTEGER) STRICT", "SELECT die()")), (*RELEASES, "9.9.9"))
 """
 
 
@@ -124,7 +127,7 @@ def test_a_file_of_another_program_and_one_that_is_no_database_are_refused(tmp_p
         for opens in (lambda home=home: RunStore.open(home, clock=CLOCK), lambda home=home: Reader.open(home)):
             with pytest.raises(HostlerError) as caught:
                 opens()
-            assert_refused(caught.value, Code.INVALID_DATA, "runs.db")
+            assert_refused(caught.value, Code.UNSAFE_STATE, "runs.db")
 
 
 def test_a_new_file_says_what_it_is(setting: Setting) -> None:
@@ -148,7 +151,7 @@ def test_a_new_file_says_what_it_is(setting: Setting) -> None:
 def test_an_older_file_is_brought_up_to_date_and_a_copy_is_kept(tmp_path: Path) -> None:
     home, run = filled(tmp_path / "home")
     connection = open_writer(home.database, 9, create=False)
-    migrate(connection, home.database, home.hosts, NEXT)
+    upgrade(connection, home.database, home.hosts, NEXT, NEXT_RELEASES)
     assert schema.stored_version(connection) == SCHEMA_VERSION + 1
     assert connection.execute("SELECT run_id, extra FROM runs").fetchall() == [(run, None)]
     connection.close()
@@ -171,9 +174,9 @@ def test_a_migration_that_is_killed_half_way_leaves_the_old_version_and_the_next
         assert [row.run_id for row in reader.runs()] == [run]
     assert kept_copy(home.database, SCHEMA_VERSION).exists()
     connection = open_writer(home.database, 9, create=False)
-    migrate(connection, home.database, home.hosts, NEXT)
+    upgrade(connection, home.database, home.hosts, NEXT, NEXT_RELEASES)
     assert connection.execute("SELECT count(*) FROM later").fetchone() == (0,)
-    migrate(connection, home.database, home.hosts, NEXT)
+    upgrade(connection, home.database, home.hosts, NEXT, NEXT_RELEASES)
     connection.close()
 
 
@@ -181,7 +184,9 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
     home, run = filled(tmp_path / "home")
     connection = open_writer(home.database, 9, create=False)
     with pytest.raises(HostlerError):
-        migrate(connection, home.database, home.hosts, (*MIGRATIONS, ("CREATE TABLE later (x)", "NONSENSE")))
+        upgrade(
+            connection, home.database, home.hosts, (*MIGRATIONS, ("CREATE TABLE later (x)", "NONSENSE")), NEXT_RELEASES
+        )
     assert schema.stored_version(connection) == SCHEMA_VERSION
     connection.close()
     with Reader.open(home) as reader:
@@ -191,7 +196,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
 def test_a_file_that_an_older_program_still_works_with_is_not_migrated(setting: Setting) -> None:
     connection = open_writer(setting.home.database, 9, create=False)
     with pytest.raises(HostlerError) as caught:
-        migrate(connection, setting.home.database, setting.home.hosts, NEXT)
+        upgrade(connection, setting.home.database, setting.home.hosts, NEXT, NEXT_RELEASES)
     assert_refused(caught.value, Code.UNAVAILABLE, setting.identity.host_id)
     connection.close()
 
