@@ -21,6 +21,9 @@ BUSY_SECONDS: Final = 30.0
 """How long a write waits for other writers before it is refused."""
 
 WAL_BYTES: Final = 1 << 20
+LOG_BYTES_KEPT: Final = 4 << 20
+"""What the log keeps of its size when it starts over; somewhat less than it has at a checkpoint."""
+
 _PAGES_TO_CHECKPOINT: Final = 1000
 _CACHED_STATEMENTS: Final = 256
 _FIRST_PAUSE_S: Final = 0.00002
@@ -203,6 +206,7 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA fullfsync = ON")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
+            connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT}")
         except BaseException:
             connection.close()
             raise

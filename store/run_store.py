@@ -22,6 +22,7 @@ from store.home import Home
 from store.hosts import HostIdentity, bury, host_alive, known_hosts
 from store.lifecycle import RUN_FINAL, RunStatus
 from store.limits import Limits
+from store.log_size import LogSize
 from store.records import encode
 from store.requests import waiting
 from store.schema import SCHEMA_VERSION, check_version
@@ -64,6 +65,7 @@ class RunStore:
         self._one_at_a_time = threading.RLock()
         self._path = os.fspath(home.database)
         self._file = _file_of(self._path)
+        self._log_size = LogSize(connection, home.database)
 
     @classmethod
     def open(cls, home: Home, *, clock: Clock, limits: Limits | None = None) -> "RunStore":
@@ -101,6 +103,7 @@ class RunStore:
 
     def _refuse_if_unfit(self) -> None:
         refuse_if_damaged(self._home.database)
+        self._log_size.check()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -110,6 +113,7 @@ class RunStore:
             check_version(self._connection, self._home.database)
             yield
         self.commits += 1
+        self._log_size.after_commit()
 
     def _sweep(self) -> None:
         """Remove what hosts left that died without a claim."""
@@ -217,6 +221,8 @@ class RunStore:
                     answers = iter(self._write(group) if group else ())
             except HostlerError as refusal:
                 answers = itertools.repeat(refusal)
+            else:
+                self._log_size.after_commit()
             return [one if isinstance(one, HostlerError) else next(answers) for one in staged]
 
     def _stage(self, transaction: Transaction) -> Staged | HostlerError:
