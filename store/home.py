@@ -3,13 +3,14 @@
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import check_private_file, file_system_type, private_folder, refuse_network_file_system
+from store.content import sync
 from store.contracts import NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
 
 _KEY: Final = re.compile(NODE_KEY_PATTERN.strip("^$"))
@@ -50,6 +51,7 @@ class Home:
         root = Path(os.path.abspath(root))  # noqa: PTH100 - resolving would follow links
         if not create and not os.path.lexists(root):
             return cls(root, exists=False)
+        made = [folder for folder in (root, *root.parents) if not os.path.lexists(folder)]
         private_folder(root, create=create)
         refuse_network_file_system(root, file_system=file_system)
         try:
@@ -60,6 +62,7 @@ class Home:
         if create:
             for name in _FOLDERS:
                 private_folder(root / name)
+            _sync_names(made)
         return home
 
     @property
@@ -144,6 +147,15 @@ class Home:
             for number, _, stream in found
             if number == str(attempt) and _STREAM.fullmatch(stream)
         }
+
+
+def _sync_names(made: Sequence[Path]) -> None:
+    """Make new folders durable: a run that is acknowledged must not vanish with the folder that it is in."""
+    for folder in made:
+        try:
+            sync(folder.parent)
+        except OSError as error:
+            raise unavailable(f"{folder} cannot be made", error) from error
 
 
 def _private(folder: Path, *names: str) -> Path:
