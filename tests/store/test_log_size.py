@@ -76,10 +76,10 @@ def other_program(setting: Setting) -> Iterator["subprocess.Popen[str]"]:
 
 
 def test_ten_thousand_transitions_leave_a_small_log_with_a_reader_that_comes_and_goes(setting: Setting) -> None:
-    """It keeps a snapshot for up to 40 commits, then is away for up to 40."""
+    """It keeps a snapshot for up to 20 commits, then is away for up to 20."""
     claimed, rng, largest, turns, change = wide(setting), random.Random(4), 0, 0, 0
     looking = sqlite3.connect(setting.home.database, isolation_level=None)
-    for commit, _ in enumerate(transitions(setting, claimed, 10_000, group=8)):
+    for commit, _ in enumerate(transitions(setting, claimed, 10_000, group=20)):
         if commit == change:
             if looking.in_transaction:
                 looking.execute("COMMIT")
@@ -87,7 +87,7 @@ def test_ten_thousand_transitions_leave_a_small_log_with_a_reader_that_comes_and
                 looking.execute("BEGIN")
                 looking.execute("SELECT count(*) FROM events").fetchone()
             turns += 1
-            change = commit + rng.randrange(1, 41)
+            change = commit + rng.randrange(1, 21)
         largest = max(largest, log_bytes(setting.home.database))
     looking.close()
     assert turns > 30
