@@ -106,6 +106,8 @@ def _peek(database: Path, known: int) -> bool:
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
         raise damaged_file(database, "it is not a run store")
     version, application = _HEADER.unpack_from(header)
+    if not version and not application and _has_journal(database):
+        return False  # its making was cut short; whoever writes next begins anew, and who only looks could not
     if log or version > known:
         # The newest header may be in the log. Where there is none, nothing is made beside the file.
         with translated(database), contextlib.closing(_look(database, untouched=not log)) as looking:
@@ -130,6 +132,14 @@ def log_bytes(database: Path) -> int:
         return os.stat(f"{database}-wal").st_size  # noqa: PTH116 - after every commit
     except FileNotFoundError:
         return 0
+
+
+def _has_journal(database: Path) -> bool:
+    """Say whether there is a rollback journal, which only the making of the file has: afterwards there is the log."""
+    try:
+        return os.stat(f"{database}-journal").st_size > 0  # noqa: PTH116 - as above
+    except FileNotFoundError:
+        return False
 
 
 def _create(database: Path) -> None:

@@ -4,9 +4,11 @@ import os
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -230,3 +232,24 @@ def test_the_file_can_have_any_name_that_a_path_can_have(tmp_path: Path) -> None
     setting.close()
     assert {path.name for path in odd.iterdir() if path.is_file()} == {"runs.db", "writers.lock"}
     assert run_id() != run
+
+
+def test_a_file_whose_making_was_cut_short_holds_nothing_and_is_made_anew(tmp_path: Path) -> None:
+    """The power fails while SQLite makes the first page; its journal takes that back, which who only looks cannot do."""
+    home = Home.open(tmp_path / "home", create=True)
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("CREATE TABLE x (y)")
+        connection.execute("DROP TABLE x")
+    journal = home.root / "runs.db-journal"
+    journal.write_bytes(struct.pack(">8s5I", bytes.fromhex("d9d505f920a163d7"), 0, 1, 0, 512, 4096).ljust(512, b"\0"))
+    for file in (home.database, journal):
+        file.chmod(0o600)
+    with Reader.open(home) as reader:
+        assert reader.runs() == []
+    with pytest.raises(HostlerError) as caught:
+        post(home, request_of(run_id(), RequestKind.CANCEL), clock=CLOCK)
+    assert_refused(caught.value, Code.NOT_FOUND)
+    setting = Setting(home.root)
+    setting.claimed()
+    assert not journal.exists()
+    setting.close()
