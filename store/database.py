@@ -202,7 +202,8 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
         HostlerError: not-found, newer-schema, unsafe-state or unavailable.
 
     """
-    if not _approach(database, known, create=create) and not create:
+    empty = not _approach(database, known, create=create)
+    if empty and not create:
         raise HostlerError(Code.NOT_FOUND, f"there is no run store at {database}", "run a workflow first")
     if not os.access(database, os.W_OK):  # SQLite would make do with reading, and say so only at the first write
         raise read_only(database)
@@ -211,6 +212,8 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
         connection = _connect(database, "mode=rw", timeout=0)
         try:
             connection.turns = Turns(database)
+            if empty:  # later it counts no more, and would begin a write
+                _until_free(connection, "PRAGMA auto_vacuum = INCREMENTAL", BUSY_SECONDS)
             _until_free(connection, "PRAGMA journal_mode = WAL", BUSY_SECONDS)
             _set_up(connection)
             connection.execute("PRAGMA synchronous = FULL")

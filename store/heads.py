@@ -16,7 +16,8 @@ from store.records import damaged
 from store.transactions import NewEvent
 
 _SELECT: Final = """
-    SELECT run, run_id, status, started_at, generation, host_id, token, counts, event_seq, event_sha256
+    SELECT run, run_id, status, started_at, generation, host_id, token, counts, event_seq, event_sha256,
+        imported_sha256 IS NOT NULL
     FROM runs WHERE run_id = ?
 """
 
@@ -30,6 +31,7 @@ class Head:
         counts: Its nodes by status.
         event_seq: Number of its last event.
         event_sha256: Digest of its last event.
+        imported: Whether it is a mere record, brought in from an archive.
 
     """
 
@@ -43,6 +45,7 @@ class Head:
     counts: dict[Status, int]
     event_seq: int
     event_sha256: str
+    imported: bool = False
 
 
 def unknown_run(run_id: str) -> HostlerError:
@@ -60,7 +63,7 @@ def read_head(connection: sqlite3.Connection, run_id: str) -> Head:
     row = connection.execute(_SELECT, (run_id,)).fetchone()
     if row is None:
         raise unknown_run(run_id)
-    run, run_id, status, started_at, generation, host_id, token, counts, event_seq, event_sha256 = row
+    run, run_id, status, started_at, generation, host_id, token, counts, event_seq, event_sha256, imported = row
     try:
         return Head(
             run=run,
@@ -73,6 +76,7 @@ def read_head(connection: sqlite3.Connection, run_id: str) -> Head:
             counts=_counts(counts),
             event_seq=event_seq,
             event_sha256=event_sha256,
+            imported=bool(imported),
         )
     except (ValueError, TypeError, AttributeError):
         raise damaged(f"row of run {run_id}", "its columns hold what was never written there") from None
@@ -83,6 +87,34 @@ def _counts(text: str) -> dict[Status, int]:
     if not all(type(number) is int and number >= 0 for number in counts.values()):
         raise ValueError(text)
     return counts
+
+
+def known_status(text: str, run_id: str) -> RunStatus:
+    """Return the status of a run that its column holds.
+
+    Raises:
+        HostlerError: invalid-data.
+
+    """
+    try:
+        return RunStatus(text)
+    except ValueError:
+        raise damaged(f"status of run {run_id}", "there is no such status") from None
+
+
+def refuse_if_imported(run_id: str, *, imported: bool) -> None:
+    """Refuse to go on with, or to ask anything of, a run that is a mere record.
+
+    Raises:
+        HostlerError: conflict.
+
+    """
+    if imported:
+        raise HostlerError(
+            Code.CONFLICT,
+            f"run {run_id} was imported; it is a record of what was done elsewhere",
+            f"look at it with `hostler show {run_id}`; to do the work again start a new run",
+        )
 
 
 def counts_text(counts: Mapping[Status, int]) -> str:

@@ -16,7 +16,7 @@ from store.content import Content
 from store.contracts import Event, Grant, GraphPlan, NodePlan, NodeRecord, Request, RunRecord, Summary
 from store.database import open_reader, reading
 from store.faults import note_damage
-from store.heads import read_head, unknown_run
+from store.heads import known_status, read_head, unknown_run
 from store.home import Home
 from store.hosts import host_alive
 from store.lifecycle import RunStatus
@@ -39,6 +39,7 @@ class RunRow:
     Attributes:
         host: Id of the host that claims it.
         alive: Whether that host lives.
+        imported: Whether it is a mere record, brought in from an archive.
 
     """
 
@@ -50,6 +51,7 @@ class RunRow:
     finished_at: str | None
     host: str | None
     alive: bool
+    imported: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,7 @@ class RunView:
 
     Attributes:
         cancelled: Whether somebody ever asked to cancel the whole run.
+        imported_sha256: Digest of the archive that it was brought in from, if it was.
 
     """
 
@@ -76,13 +79,12 @@ class RunView:
     owner: Owner | None
     summary: Summary | None
     cancelled: bool
+    imported_sha256: str | None = None
 
-
-def _status(run_id: str, text: str) -> RunStatus:
-    try:
-        return RunStatus(text)
-    except ValueError:
-        raise damaged(f"status of run {run_id}", "there is no such status") from None
+    @property
+    def imported(self) -> bool:
+        """Whether it is a mere record, which nobody goes on with."""
+        return self.imported_sha256 is not None
 
 
 class Reader:
@@ -182,18 +184,28 @@ class Reader:
         only: str = found[0]
         return only
 
-    def runs(self, *, status: RunStatus | None = None, limit: int | None = None) -> list[RunRow]:
+    def runs(
+        self, *, status: RunStatus | None = None, limit: int | None = None, before: str | None = None
+    ) -> list[RunRow]:
         """Return the runs, newest first; of a damaged file those that can be read, and `damage` says so.
+
+        A page costs what is on it, however many runs there are.
 
         Args:
             status: Only those.
             limit: At most so many.
+            before: Only those older than the run of that id.
+
+        Raises:
+            HostlerError: invalid-data, naming a run whose status is damaged.
 
         """
-        where, values = ("TRUE", ()) if status is None else ("status = ?", (status.value,))
+        conditions = {"status = ?": status and status.value, "run_id < ?": before}
+        given = {condition: value for condition, value in conditions.items() if value is not None}
         rows = self._listed(
-            f"SELECT run_id, workflow, status, created_at, started_at, finished_at, host_id FROM runs WHERE {where}",  # noqa: S608 - text of our own
-            values,
+            "SELECT run_id, workflow, status, created_at, started_at, finished_at, host_id, imported_sha256 FROM runs"  # noqa: S608 - text of our own
+            f" WHERE {' AND '.join(given) or 'TRUE'}",
+            tuple(given.values()),
             limit,
         )
         alive = {host: host_alive(self._home, host) for host in {row[6] for row in rows} if host is not None}
@@ -201,12 +213,13 @@ class Reader:
             RunRow(
                 run_id=row[0],
                 workflow=row[1],
-                status=_status(row[0], row[2]),
+                status=known_status(row[2], row[0]),
                 created_at=row[3],
                 started_at=row[4],
                 finished_at=row[5],
                 host=row[6],
                 alive=alive.get(row[6], False),
+                imported=row[7] is not None,
             )
             for row in rows
         ]
@@ -237,20 +250,22 @@ class Reader:
             raise unknown_run(run_id)
         with reading(self._connection, self._home.database):
             row = self._connection.execute(
-                "SELECT r.record, r.sha256, r.status, r.started_at, r.finished_at, r.host_id, s.sha256, s.content"
+                "SELECT r.record, r.sha256, r.status, r.started_at, r.finished_at, r.host_id, s.sha256, s.content,"
+                " r.imported_sha256"
                 " FROM runs AS r LEFT JOIN summaries AS s ON s.run = r.run WHERE r.run_id = ?",
                 (run_id,),
             ).fetchone()
             if row is None:
                 raise unknown_run(run_id)
             cancelled = is_cancelled(self._connection, run_id)
-        data, sha256, status, started_at, finished_at, host, summary_sha256, summary = row
+        data, sha256, status, started_at, finished_at, host, summary_sha256, summary, imported_sha256 = row
         what = f"record of run {run_id}"
         return RunView(
             record=decode(RunRecord, verified(Domain.RECORD, data, sha256, what), what),
-            status=_status(run_id, status),
+            status=known_status(status, run_id),
             started_at=started_at,
             finished_at=finished_at,
+            imported_sha256=imported_sha256,
             owner=None if host is None else Owner(host=host, alive=host_alive(self._home, host)),
             summary=None if summary_sha256 is None else self._summary(run_id, summary_sha256, summary),
             cancelled=cancelled,

@@ -1,21 +1,25 @@
 """What people and other processes want of a run: unfenced, unique by id, first writer wins."""
 
 import sqlite3
+from typing import Final
 
 from store.clock import Clock
 from store.contracts import Request
 from store.database import close_writer, open_writer, writing
-from store.heads import unknown_run
+from store.heads import refuse_if_imported, unknown_run
 from store.home import Home
 from store.hosts import wake
 from store.records import decode, encode, verified
 from store.schema import SCHEMA_VERSION, check_version
 from store.values import Domain, digest_bytes
 
+CANCELS: Final = "cancel:"
+"""How the id of a cancel begins."""
+
 
 def cancel_id(run_id: str, node: str | None = None) -> str:
     """Return the id of the one cancel request that a run, or a node of it, can have."""
-    return f"cancel:{run_id}:{node or '*'}"
+    return f"{CANCELS}{run_id}:{node or '*'}"
 
 
 def decode_request(data: bytes, sha256: str, request_id: str) -> Request:
@@ -62,7 +66,7 @@ def post(home: Home, request: Request, *, clock: Clock) -> bool:
         False if there is a request of that id already, which then stands.
 
     Raises:
-        HostlerError: not-found, for an unknown run or no store at all; unavailable.
+        HostlerError: not-found, for an unknown run or no store at all; conflict, for an imported one; unavailable.
 
     """
     connection = open_writer(home.database, SCHEMA_VERSION, create=False)
@@ -84,8 +88,11 @@ def post(home: Home, request: Request, *, clock: Clock) -> bool:
 
 
 def _find(connection: sqlite3.Connection, run_id: str) -> tuple[int, str | None]:
-    row = connection.execute("SELECT run, host_id FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    row = connection.execute(
+        "SELECT run, host_id, imported_sha256 IS NOT NULL FROM runs WHERE run_id = ?", (run_id,)
+    ).fetchone()
     if row is None:
         raise unknown_run(run_id)
-    run, owner = row
+    run, owner, imported = row
+    refuse_if_imported(run_id, imported=bool(imported))
     return run, owner

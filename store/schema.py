@@ -135,12 +135,28 @@ _VERSION_1: Final[Migration] = (
     "CREATE INDEX requests_waiting ON requests (run) WHERE consumed_generation IS NULL",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1,)
+_VERSION_2: Final[Migration] = (
+    # Digest of the archive that a run was brought in from; such a run is a record, and nobody goes on with it.
+    "ALTER TABLE runs ADD COLUMN imported_sha256 TEXT",
+    # Runs that are out of the list for good, and whose rows and files are still to go.
+    """
+    CREATE TABLE removals (
+        run INTEGER PRIMARY KEY,
+        run_id TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX runs_by_plan ON runs (plan_sha256)",
+    "CREATE INDEX runs_by_bundle ON runs (bundle_sha256) WHERE bundle_sha256 IS NOT NULL",
+    "CREATE INDEX outputs_in_files ON outputs (sha256) WHERE content IS NULL",
+    "CREATE INDEX summaries_in_files ON summaries (sha256) WHERE content IS NULL",
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2)
 """The first makes version 1 of an empty file, each next one the next version."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 
-RELEASES: Final[Sequence[str]] = ("0.1.0",)
+RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0")
 """The first Hostler that knows each version: what a program that is too old for a file tells its user to get."""
 
 

@@ -166,8 +166,8 @@ class Setting:
 
     def __init__(self, folder: Path, *, limits: Limits | None = None) -> None:
         self.home = Home.open(folder, create=True)
-        self.identity = HostIdentity.register(self.home)
         self.store = RunStore.open(self.home, clock=CLOCK, limits=limits)
+        self.identity = HostIdentity.register(self.home)
 
     def close(self) -> None:
         self.store.close()

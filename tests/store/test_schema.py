@@ -136,7 +136,15 @@ def test_a_new_file_says_what_it_is(setting: Setting) -> None:
     connection = setting.store._connection
     pragmas = {
         name: connection.execute(f"PRAGMA {name}").fetchone()[0]
-        for name in ("application_id", "user_version", "journal_mode", "synchronous", "foreign_keys", "fullfsync")
+        for name in (
+            "application_id",
+            "user_version",
+            "journal_mode",
+            "synchronous",
+            "foreign_keys",
+            "fullfsync",
+            "auto_vacuum",
+        )
     }
     assert pragmas == {
         "application_id": APPLICATION_ID,
@@ -145,6 +153,7 @@ def test_a_new_file_says_what_it_is(setting: Setting) -> None:
         "synchronous": 2,
         "foreign_keys": 1,
         "fullfsync": 1,
+        "auto_vacuum": 2,
     }
     tables = connection.execute("SELECT name, strict FROM pragma_table_list WHERE schema = 'main'").fetchall()
     assert {name for name, strict in tables if not strict} <= {"sqlite_schema", "sqlite_sequence"}
