@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Final, Never, NoReturn
 
 from hostler import __version__
-from hostler.commands import COMMANDS
+from hostler.commands import COMMANDS, module_of
 from hostres.errors import Code, HostlerError
 
 EXIT_USAGE: Final = 2
@@ -38,7 +38,7 @@ def run_command(arguments: list[str]) -> int:
     _refuse_undecodable(arguments)
     # The command is the first argument that is not one of ours; argparse finds it again and checks the rest.
     named = next((argument for argument in arguments if argument != "--debug"), "")
-    module = importlib.import_module(f"hostler.commands.{named}") if named in COMMANDS else None
+    module = importlib.import_module(module_of(named)) if named in COMMANDS else None
     args = _parser(named, module).parse_args(arguments)
     if module is None:
         raise AssertionError(f"argparse let {named!r} through")

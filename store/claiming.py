@@ -24,7 +24,7 @@ from store.limits import Limits
 from store.records import damaged, decode, verified
 from store.requests import is_cancelled, waiting
 from store.transactions import Claimed, Fence, NewEvent
-from store.values import Domain
+from store.values import Domain, digest
 
 _TOKEN_BYTES: Final = 16
 
@@ -105,7 +105,11 @@ def take(connection: sqlite3.Connection, head: Head, host_id: str, stamp: Stamp,
         generation=head.generation + 1,
         token=secrets.token_hex(_TOKEN_BYTES),
     )
-    data: dict[str, JsonValue] = {"generation": fence.generation, "host": host_id}
+    data: dict[str, JsonValue] = {
+        "generation": fence.generation,
+        "host": host_id,
+        "token_sha256": digest(Domain.RECORD, fence.token),
+    }
     if head.host_id not in (None, host_id):
         data["dead"] = head.host_id
     append_events(connection, head, stamp, [NewEvent(kind=EventKind.RUN_CLAIMED, data=data)], limits)

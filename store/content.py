@@ -69,6 +69,18 @@ class Content:
             raise HostlerError(Code.UNAVAILABLE, what, "make room on its disk and go on") from error
         return None
 
+    def keep(self, sha256: str, data: bytes) -> None:
+        """Make sure of a file that `put` made, inside the write transaction that names it.
+
+        Between the two somebody may have taken it for waste, who removes files only inside such a transaction.
+
+        Raises:
+            HostlerError: unavailable, if it is gone and cannot be written again.
+
+        """
+        if not (self._folder / sha256).exists():
+            self.put(sha256, data)
+
     def get(self, domain: Domain, sha256: str, inline: bytes | None, what: str) -> bytes:
         """Return the bytes with that digest, having checked it.
 

@@ -95,6 +95,15 @@ class Home:
         """Large values, plans and bundles, by digest."""
         return self.root / "content"
 
+    def logs_of_run(self, run_id: str) -> Path:
+        """Return the folder of a run's logs, which need not be there.
+
+        Raises:
+            HostlerError: invalid-data, for a name that could lead elsewhere.
+
+        """
+        return self.logs / _run_name(run_id)
+
     def workspace(self, run_id: str, node: str, plan_sha256: str) -> Path:
         """Return the private folder in which attempts of that exact plan work; made if need be.
 
@@ -104,7 +113,7 @@ class Home:
         """
         if not _SHA256.fullmatch(plan_sha256):
             raise _odd("plan digest", plan_sha256)
-        return _private(self.staging, _run_name(run_id), _node_name(node), plan_sha256)
+        return _private(self.staging, _run_name(run_id), node_folder(node), plan_sha256)
 
     def log_path(self, run_id: str, node: str, attempt: int, stream: str) -> Path:
         """Return where that output of that attempt is kept; its folder is made if need be.
@@ -121,7 +130,7 @@ class Home:
         """
         if attempt < 0 or not _STREAM.fullmatch(stream):
             raise _odd("stream", f"{attempt}.{stream}")
-        return _private(self.logs, _run_name(run_id), _node_name(node)) / f"{attempt}.{stream}"
+        return _private(self.logs, _run_name(run_id), node_folder(node)) / f"{attempt}.{stream}"
 
     def logs_of(self, run_id: str, node: str, attempt: int) -> dict[str, Path]:
         """Return what there is of an attempt's output, by stream; looking makes nothing.
@@ -136,7 +145,7 @@ class Home:
 
         """
         folder = self.logs
-        for name in ("", _run_name(run_id), _node_name(node)):
+        for name in ("", _run_name(run_id), node_folder(node)):
             folder = folder / name
             if not os.path.lexists(folder):
                 return {}
@@ -175,7 +184,13 @@ def _run_name(run_id: str) -> str:
     return run_id
 
 
-def _node_name(key: str) -> str:
+def node_folder(key: str) -> str:
+    """Return the name of the folder that a node has in the folders of its run.
+
+    Raises:
+        HostlerError: invalid-data, for a name that could lead elsewhere.
+
+    """
     if not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
         raise _odd("node key", key)
     return key.replace("/", "~")  # no key has a ~, so two keys never share a folder

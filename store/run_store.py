@@ -16,7 +16,7 @@ from store.contracts import GraphPlan, Request, RunRecord
 from store.creation import check_new, insert_run
 from store.database import begin_write, close_writer, grow_wal, open_writer, reading, roll_back, writing
 from store.faults import refuse_if_damaged, translated
-from store.heads import read_head
+from store.heads import read_head, refuse_if_imported
 from store.held import OutdatedError
 from store.home import Home
 from store.hosts import HostIdentity, bury, host_alive, known_hosts
@@ -33,7 +33,8 @@ from store.writing import Writer, check_fence
 
 _NOT_FINAL: Final = tuple(sorted(status.value for status in frozenset(RunStatus) - RUN_FINAL))
 _UNFINISHED: Final = (
-    f"SELECT run_id, host_id FROM runs WHERE status IN ({', '.join('?' * len(_NOT_FINAL))}) ORDER BY run_id"  # noqa: S608 - question marks
+    f"SELECT run_id, host_id FROM runs WHERE status IN ({', '.join('?' * len(_NOT_FINAL))})"  # noqa: S608 - question marks
+    " AND imported_sha256 IS NULL ORDER BY run_id"
 )
 
 
@@ -164,8 +165,8 @@ class RunStore:
             again: Whether that host may have it already: what worked on it there is gone.
 
         Raises:
-            HostlerError: not-found; conflict, naming the living owner; invalid-data, naming what is damaged;
-                ownership-lost, if the host itself can no longer be seen to live; unavailable.
+            HostlerError: not-found; conflict, naming the living owner, or for a run that was imported; invalid-data,
+                naming what is damaged; ownership-lost, if the host itself can no longer be seen to live; unavailable.
 
         """
         if not identity.still_there():
@@ -179,7 +180,9 @@ class RunStore:
 
     def _load(self, run_id: str, again: str | None) -> claiming.Loaded:
         with reading(self._connection, self._home.database):
-            claiming.refuse_if_owned(self._home, self._connection, read_head(self._connection, run_id), again=again)
+            head = read_head(self._connection, run_id)
+            refuse_if_imported(run_id, imported=head.imported)
+            claiming.refuse_if_owned(self._home, self._connection, head, again=again)
             return claiming.load(self._connection, self._content, run_id)
 
     def _take(self, loaded: claiming.Loaded, identity: HostIdentity) -> Claimed | None:

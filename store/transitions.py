@@ -14,7 +14,7 @@ from store.lifecycle import FINAL, IMMUTABLE, MOVES, Status
 
 _S = Status
 
-_GRANTED: Final[Mapping[Status, frozenset[Status]]] = MappingProxyType(
+GRANTED: Final[Mapping[Status, frozenset[Status]]] = MappingProxyType(
     {
         _S.FAILED: frozenset({_S.READY}),
         _S.SKIPPED: frozenset({_S.PENDING}),
@@ -33,7 +33,7 @@ _NOT_STARTED: Final = frozenset({
 
 
 def _free_moves(status: Status, *, gate: bool) -> frozenset[Status]:
-    excluded = set(_GRANTED.get(status, ()))
+    excluded = set(GRANTED.get(status, ()))
     if status is _START[0]:
         excluded.add(_START[1])
     if status is _BY_GATE[0] and not gate:
@@ -54,7 +54,7 @@ _Ends = tuple[frozenset[Status], frozenset[Status]]
 
 
 def _ends(before: Status, *, gate: bool, granted: bool) -> _Ends:
-    first = _free_moves(before, gate=gate) | (_GRANTED.get(before, frozenset()) if granted else frozenset())
+    first = _free_moves(before, gate=gate) | (GRANTED.get(before, frozenset()) if granted else frozenset())
     same_attempt = _closure(first, gate=gate)
     if _START[0] in same_attempt or before is _START[0]:
         return same_attempt, _closure({_START[1]}, gate=gate)
@@ -99,7 +99,7 @@ def refusal(before: NodeRecord, after: NodeRecord, *, gate: bool, granted: bool)
     reason = _check_move(before, after, gate=gate, granted=granted)
     if reason is not None:
         return reason
-    reopened = granted and before.status in _GRANTED
+    reopened = granted and before.status in GRANTED
     if not reopened:
         if before.preparation_sha256 not in (None, after.preparation_sha256):
             return f"its preparation {before.preparation_sha256} is frozen"

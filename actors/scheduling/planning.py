@@ -1,6 +1,5 @@
 """What a node will exactly do is worked out and frozen: its preparation, where it has one, then its effect."""
 
-from posixpath import join, normpath
 from typing import Final
 
 from pydantic import JsonValue
@@ -15,12 +14,12 @@ from actors.scheduling.turn import Turn
 from hostres.errors import Code, HostlerError
 from store.contracts import EventKind, FailureCode, NodePlan, PlanPhase
 from store.lifecycle import Status
+from store.publication import LONGEST_KEY, publication_keys
 from store.references import resolve
 from store.transactions import FrozenPlan
-from store.values import Domain, canonical, digest, digest_bytes
+from store.values import Domain, canonical, digest_bytes
 
 PLANNING: Final = "planning"
-LONGEST_KEY: Final = 512
 MOST_KEYS: Final = 64
 
 
@@ -150,7 +149,7 @@ def _resolved(state: RunState, node: NodeState) -> NodePlan:
         input_sha256=_input_sha256(value, planned.policy.max_input_bytes),
         dependencies={key: state.nodes[key].record.output_sha256 or "" for key in planned.dependencies},
         policy=planned.policy,
-        keys=() if prepares else _keys(state.record.folder, planned.policy.publishes, value),
+        keys=() if prepares else publication_keys(state.record.folder, planned.policy.publishes, value),
         descriptors=None,
         max_input_bytes=None,
         max_seconds=None,
@@ -162,7 +161,7 @@ def _effect(
     state: RunState, node: NodeState, preparation: NodePlan, value: JsonValue, keys: tuple[str, ...]
 ) -> NodePlan:
     policy = node.planned.policy
-    published = tuple(sorted({*keys, *_keys(state.record.folder, policy.publishes, value)}))
+    published = tuple(sorted({*keys, *publication_keys(state.record.folder, policy.publishes, value)}))
     odd = [key for key in published if not 0 < len(key) <= LONGEST_KEY]
     if odd or len(published) > MOST_KEYS:
         what = f"its planner names {len(published)} publication keys" if not odd else "a publication key is too long"
@@ -196,17 +195,3 @@ def _input_sha256(value: JsonValue, limit: int) -> str:
     if len(data) > limit:
         raise HostlerError(Code.INVALID_DATA, f"input too large: {len(data)} bytes, limit {limit}", "put it in a file")
     return digest_bytes(Domain.INPUT, data)
-
-
-def _keys(folder: str, fields: tuple[str, ...], value: JsonValue) -> tuple[str, ...]:
-    """Name the files that the policy says this input publishes, one key a file however it is written."""
-    keys: set[str] = set()
-    for dotted in fields:
-        found: JsonValue = value
-        for name in dotted.split("."):
-            found = found.get(name) if isinstance(found, dict) else None
-        for path in found if isinstance(found, list) else [found]:
-            if isinstance(path, str):
-                key = f"file:{normpath(join(folder, path))}"
-                keys.add(key if len(key) <= LONGEST_KEY else f"file-sha256:{digest(Domain.INPUT, key)}")
-    return tuple(sorted(keys))

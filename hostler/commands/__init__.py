@@ -1,6 +1,7 @@
 """The commands of `hostler`: one module each, with `add(subparsers)` and `run(args)`, imported when named."""
 
 from collections.abc import Mapping
+from keyword import iskeyword
 from types import MappingProxyType
 from typing import Final
 
@@ -21,6 +22,9 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "why": "say why a run or a node does not move",
         "events": "print the event log of a run",
         "logs": "print what the processes of a node wrote",
+        "verify": "prove runs, or an archive of one, from what is stored",
+        "export": "write a run as one file",
+        "import": "bring a run back from an archive, to be looked at",
         "exec": "run any command under machine-wide admission",
         "machine": "show or change what the machine has, take back a ticket",
         "top": "show who holds the machine and who waits",
@@ -28,3 +32,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Name → summary, in the order in which `--help` lists them."""
+
+
+def module_of(command: str) -> str:
+    """Return the module of a command; a name that Python keeps for itself has a _ behind it there."""
+    return f"hostler.commands.{command}{'_' if iskeyword(command) else ''}"

@@ -56,6 +56,8 @@ def ending_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> s
     status = "stopped" if run.status is RunStatus.RUNNING and not owned else run.status.value
     lines = [f"{run_id} {status}{took}: {counts_text(nodes)}"]
     lines += failure_lines(run, [node for node in nodes if node.status in FAILED_NODES], mark="failed: ")
+    if run.imported:
+        return "\n".join([*lines, *owner_lines(run), *outputs_lines(run, plan)])
     for waiting in waiting_on(run_id, plan, nodes):
         lines.append(f"waits: {waiting.node}: {harmless(waiting.message)}")
         lines += waiting.typed("  ")

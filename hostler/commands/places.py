@@ -1,7 +1,11 @@
 """Where a command looks: configuration, home and a reader on it."""
 
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
 
 from hostler.config import Config
 from hostres.errors import Code, HostlerError
@@ -21,6 +25,32 @@ def reading() -> Iterator[tuple[Home, Reader]]:
     home = Home.open(Config.load().home, create=False)
     with Reader.open(home) as reader:
         yield home, reader
+
+
+def archive_named(text: str) -> Path | None:
+    """Return the file that *text* names, where a run or an archive may be named; None if it names a run."""
+    return Path(text) if "/" in text or os.path.lexists(text) else None
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[BinaryIO]:
+    """Open an archive for reading; a pipe or a device is none, and is not waited for.
+
+    Raises:
+        HostlerError: not-found; invalid-data, if it is no regular file or cannot be read.
+
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise HostlerError(Code.NOT_FOUND, f"there is no file {path}", "check the path") from None
+    except OSError as error:
+        what = f"{path} cannot be read: {error.strerror}"
+        raise HostlerError(Code.INVALID_DATA, what, "check the path and its permissions") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise HostlerError(Code.INVALID_DATA, f"{path} is not a regular file", "give what `hostler export` wrote")
+        yield file
 
 
 def whole(reader: Reader, run_id: str) -> tuple[RunView, GraphPlan, tuple[NodeRecord, ...]]:

@@ -13,6 +13,7 @@ from hostres.errors import Code, HostlerError
 from store.approvals import Refused, judge
 from store.clock import SystemClock
 from store.contracts import SHA256_PATTERN, GraphPlan, NodeRecord, Request, RequestKind
+from store.heads import refuse_if_imported
 from store.home import Home
 from store.reader import Reader, RunView
 from store.requests import cancel_id, post
@@ -84,6 +85,7 @@ def ask(
             f"{plan_sha256!r} is no plan digest; {node.frozen_sha256 if node else 'none'} waits",
             f"look at it with `hostler approve {subject.run_id}` and give its plan whole",
         )
+    refuse_if_imported(subject.run_id, imported=subject.run.imported)
     clock = SystemClock()
     request = Request(
         request_id=_request_id(kind, subject.run_id, node),

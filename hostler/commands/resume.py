@@ -9,6 +9,7 @@ from hostler.commands.output import json_alone, print_line
 from hostler.commands.places import reading
 from hostler.config import Config
 from hostler.host import Host
+from store.heads import refuse_if_imported
 from store.lifecycle import RUN_FINAL
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
     """Go on with the run, or say how it ended."""
     with reading() as (home, reader):
         run_id = reader.find(args.run)
-        if reader.run(run_id).status in RUN_FINAL:
+        stored = reader.run(run_id)
+        refuse_if_imported(run_id, imported=stored.imported)
+        if stored.status in RUN_FINAL:
             return tell_ending(reader, run_id, json=args.json)
         before = reader.nodes(run_id)
     with json_alone(wanted=args.json), Host(config=Config.load(), jobs=args.jobs, release_at_rest=True) as host:

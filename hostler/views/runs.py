@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hostler.views.show import owner_note
+from hostler.views.show import IMPORTED, owner_note
 from hostler.views.terminal import table
 from store.reader import Owner, RunRow
 
@@ -18,6 +18,8 @@ def run_row_json(row: RunRow) -> dict[str, Any]:
         "started_at": row.started_at,
         "finished_at": row.finished_at,
     }
+    if row.imported:
+        shape["imported"] = True
     if row.host is not None:
         shape["owner"] = {"host": row.host, "alive": row.alive}
     return shape
@@ -32,4 +34,6 @@ def runs_text(rows: Sequence[RunRow]) -> str:
 
 
 def _note(row: RunRow) -> str:
+    if row.imported:
+        return IMPORTED
     return owner_note(row.run_id, row.status, None if row.host is None else Owner(host=row.host, alive=row.alive))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from pydantic import JsonValue
@@ -14,6 +14,8 @@ from hostler.views.waiting import waiting_on
 from store.contracts import ComputeExecutor, GraphPlan, NodeRecord, OperationExecutor, PlannedNode
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
 from store.reader import Owner, RunView
+
+IMPORTED: Final = "imported"
 
 
 def show_json(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> dict[str, Any]:
@@ -36,6 +38,8 @@ def show_json(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> dic
         "finished_at": run.finished_at,
         "counts": counts(Counter(node.status for node in nodes)),
     }
+    if run.imported_sha256 is not None:
+        shape["imported"] = {"sha256": run.imported_sha256}
     if run.owner is not None:
         shape["owner"] = {"host": run.owner.host, "alive": run.owner.alive}
     shape["waiting_on"] = [waiting.to_json() for waiting in waiting_on(record.run_id, plan, nodes)]
@@ -87,7 +91,7 @@ def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> str
     if waiting:
         lines += ["", "waits for a person:"]
         for entry in waiting:
-            lines += [f"  {entry.node}: {harmless(entry.message)}", *entry.typed("    ")]
+            lines += [f"  {entry.node}: {harmless(entry.message)}", *([] if run.imported else entry.typed("    "))]
     outputs = outputs_lines(run, plan)
     if outputs:
         lines += ["", *outputs]
@@ -138,7 +142,7 @@ def failure_lines(run: RunView, nodes: Iterable[NodeRecord], *, mark: str = "") 
 
 def may_be_retried(run: RunView, node: NodeRecord) -> bool:
     """Say whether a person can have a node tried again that makes the run go on."""
-    return node.status is Status.FAILED and run.status is not RunStatus.CANCELLED
+    return node.status is Status.FAILED and run.status is not RunStatus.CANCELLED and not run.imported
 
 
 def outputs_lines(run: RunView, plan: GraphPlan) -> list[str]:
@@ -169,6 +173,8 @@ def _with_shown_paths(value: JsonValue) -> JsonValue:
 
 def owner_lines(run: RunView) -> list[str]:
     """Return who works on a run, and what to type if nobody does though there is work left."""
+    if run.imported:
+        return [f"{IMPORTED}: a record of what was done elsewhere, to be looked at"]
     return [note] if (note := owner_note(run.record.run_id, run.status, run.owner)) else []
 
 

@@ -30,7 +30,7 @@ from store.records import encode, graph_plan_sha256
 from store.requests import cancel_id
 from store.shapes import Shape, is_granted, shape_of
 from store.transactions import Claimed, Fence, NewEvent, Transaction
-from store.values import Domain, digest_bytes
+from store.values import Domain, digest, digest_bytes
 
 
 class Told(NamedTuple):
@@ -196,7 +196,12 @@ class MemoryStore:
                 other.fence = None
         run.generation += 1
         run.fence = Fence(run_id=run_id, host_id=host_id, generation=run.generation, token=token)
-        data = {"generation": run.generation, "host": host_id, **({} if dead is None else {"dead": dead})}
+        data = {
+            "generation": run.generation,
+            "host": host_id,
+            "token_sha256": digest(Domain.RECORD, token),
+            **({} if dead is None else {"dead": dead}),
+        }
         self._tell(run, EventKind.RUN_CLAIMED, data)
         return Claimed(
             fence=run.fence,

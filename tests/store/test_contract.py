@@ -12,6 +12,7 @@ from store.lifecycle import RunStatus, Status
 from store.limits import Limits
 from store.requests import cancel_id
 from store.transactions import Claimed, NewEvent, Output, Transaction
+from store.values import Domain, digest
 from tests.store.model import MemoryStore
 from tests.store.stores import AnyStore, DiskStore
 from tests.store.support import (
@@ -126,7 +127,12 @@ def test_an_owned_run_is_refused_and_each_claim_has_a_generation_of_its_own(stor
     assert store.unowned() == [run]
     third = store.claim(run, first)
     assert third.fence.generation == 3
-    assert store.seen(run).events[-1].data == {"generation": 3, "host": first, "dead": second}
+    assert store.seen(run).events[-1].data == {
+        "generation": 3,
+        "host": first,
+        "dead": second,
+        "token_sha256": digest(Domain.RECORD, third.fence.token),
+    }
     assert_refused(refusal_of(lambda: store.claim(run_id(), first)), Code.NOT_FOUND)
 
 

@@ -63,9 +63,9 @@ keys = st.from_regex(r"\A[a-z0-9][a-z0-9._-]{0,20}(/[a-z0-9][a-z0-9._-]{0,20}){0
 @given(st.lists(keys, min_size=2, max_size=5, unique=True))
 def test_two_keys_never_share_a_folder_and_none_leaves_its_place(names: list[str]) -> None:
     """Even on a file system that takes A for a: there is no upper case."""
-    from store.home import _node_name  # noqa: PLC0415
+    from store.home import node_folder  # noqa: PLC0415
 
-    folders = [_node_name(name) for name in names]
+    folders = [node_folder(name) for name in names]
     assert len({folder.casefold() for folder in folders}) == len(names)
     assert not any("/" in folder or folder in {".", ".."} or len(folder.encode()) > 255 for folder in folders)
 

@@ -10,7 +10,7 @@ import pytest
 
 import hostler
 from hostler import __main__ as program
-from hostler.commands import COMMANDS
+from hostler.commands import COMMANDS, module_of
 from hostres.errors import EXIT_CODES, Code, HostlerError
 
 
@@ -101,7 +101,7 @@ def test_the_list_of_commands_is_that_of_the_modules(capsys: pytest.CaptureFixtu
     listed = capsys.readouterr().out
     for name, summary in COMMANDS.items():
         assert name in listed
-        module = importlib.import_module(f"hostler.commands.{name}")
+        module = importlib.import_module(module_of(name))
         assert callable(module.run)
         assert summary.split()[0] in listed
 

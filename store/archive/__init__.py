@@ -1,0 +1,1 @@
+"""One run as one file: written from the store, proved anywhere, brought back as a record."""

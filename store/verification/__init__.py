@@ -1,0 +1,1 @@
+"""Proving a stored run: every digest, every derived fact, every row against the log."""

@@ -1,0 +1,200 @@
+"""The commands that check, keep and tidy: verify, export, import."""
+
+import hashlib
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostler.__main__ import main
+from store.home import Home
+from tests.store.keeping.conftest import Kept, kept, original  # noqa: F401 - fixtures
+from tests.store.support import Setting
+
+Captured = pytest.CaptureFixture[str]
+
+
+def said(capsys: Captured, *arguments: str, code: int = 0) -> str:
+    capsys.readouterr()
+    assert main([*arguments]) == code, capsys.readouterr()
+    return capsys.readouterr().out
+
+
+def told(capsys: Captured, *arguments: str, code: int = 0) -> Any:
+    return json.loads(said(capsys, *arguments, "--json", code=code))
+
+
+def error(capsys: Captured, *arguments: str, code: int) -> str:
+    capsys.readouterr()
+    assert main([*arguments]) == code
+    line = capsys.readouterr().err
+    assert line.startswith("hostler: error[")
+    assert line.count("\n") == 1
+    return line
+
+
+def damage(home: Home, change: str) -> None:
+    with closing(sqlite3.connect(home.database, isolation_level=None)) as connection:
+        connection.execute(change)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make the home of the environment another, empty one."""
+    monkeypatch.setenv("HOSTLER_HOME", str(tmp_path / "elsewhere"))
+    return tmp_path / "elsewhere"
+
+
+def test_a_clean_run_is_told_in_one_line_and_in_a_versioned_object(kept: Kept, capsys: Captured) -> None:  # noqa: F811
+    line = f"{kept.run_id}: verified; completed, 8 nodes, "
+    for arguments in (["-"], [kept.run_id[:12]], [kept.run_id, "-"], ["--all"]):
+        text = said(capsys, "verify", *arguments)
+        assert text.startswith(line)
+        assert text.count("\n") == 1
+    shape = told(capsys, "verify", "--all")
+    assert (shape["version"], shape["ok"], shape["database"]) == (1, True, {"ok": True, "problems": []})
+    (result,) = shape["results"]
+    assert {*result} == {"run_id", "ok", "status", "nodes", "events", "grants", "problems", "files"}
+    assert result["problems"] == result["files"] == []
+
+
+def test_damage_names_run_table_node_and_event_with_a_stable_code_and_ends_with_2(
+    kept: Kept,  # noqa: F811
+    capsys: Captured,
+) -> None:
+    damage(kept.home, "UPDATE nodes SET sha256 = replace(sha256, '1', '2') WHERE key = 'paid'")
+    damage(kept.home, "UPDATE events SET sha256 = upper(sha256) WHERE seq = 9")
+    (result,) = told(capsys, "verify", "-", code=2)["results"]
+    assert {(one["code"], one["table"], one.get("node"), one.get("event")) for one in result["problems"]} >= {
+        ("digest-mismatch", "nodes", "paid", None),
+        ("digest-mismatch", "events", None, 9),
+    }
+    capsys.readouterr()
+    assert main(["verify", "-"]) == 2
+    caught = capsys.readouterr()
+    assert f"{kept.run_id}: nodes, node paid: [digest-mismatch] " in caught.out
+    assert caught.err.startswith(f"hostler: error[invalid-data]: run {kept.run_id} is damaged: ")
+    assert caught.err.count("\n") == 1
+    assert "damaged" in error(capsys, "export", "-", str(kept.home.root.parent / "x.tar"), code=2)
+
+
+def test_verify_all_finds_a_run_under_the_name_it_was_given_by_damage_and_a_broken_page(
+    kept: Kept,  # noqa: F811
+    capsys: Captured,
+) -> None:
+    damage(kept.home, "UPDATE runs SET run_id = CAST(x'72ff0a1b' AS TEXT)")
+    (result,) = told(capsys, "verify", "--all", code=2)["results"]
+    assert {"column-mismatch"} <= {one["code"] for one in result["problems"]}
+    damage(kept.home, "PRAGMA wal_checkpoint(TRUNCATE)")
+    with kept.home.database.open("r+b") as file:
+        file.seek(kept.home.database.stat().st_size // 2)
+        file.write(b"\xff" * 4096)
+    capsys.readouterr()
+    assert main(["verify", "--all"]) == 73
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_files_that_were_moved_are_told_and_are_no_damage(kept: Kept, capsys: Captured) -> None:  # noqa: F811
+    log = kept.home.log_path(kept.run_id, "made", 1, "stderr")
+    log.unlink()
+    text = said(capsys, "verify", "-")
+    assert f"{log}: [log-missing]" in text
+    assert "what is stored is sound" in text
+    (note,) = told(capsys, "verify", "-")["results"][0]["files"]
+    assert note == {"code": "log-missing", "node": "made", "path": str(log), "what": "it is not there now"}
+    assert told(capsys, "verify", "-", "--no-files")["results"][0]["files"] == []
+
+
+def test_verify_needs_something_to_verify(capsys: Captured) -> None:
+    assert "--all" in error(capsys, "verify", code=2)
+    assert "not-found" in error(capsys, "verify", "run_0", code=4)
+    assert "not-found" in error(capsys, "verify", "./missing.tar", code=4)
+    assert "regular file" in error(capsys, "verify", "/dev/null", code=2)
+    assert said(capsys, "verify", "--all") == ""
+
+
+def test_a_run_goes_out_as_a_private_file_is_proved_and_comes_back_to_be_looked_at(
+    kept: Kept,  # noqa: F811
+    elsewhere: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Captured,
+) -> None:
+    monkeypatch.setenv("HOSTLER_HOME", str(kept.home.root))
+    file = tmp_path / "-odd name\n.tar"
+    before = said(capsys, "show", "-")
+    shape = told(capsys, "export", "-", f"./{os.path.relpath(file)}")
+    data = file.read_bytes()
+    assert (shape["run_id"], shape["bytes"], shape["sha256"]) == (kept.run_id, len(data), data[-64:].decode())
+    assert hashlib.sha256(data[:-64]).hexdigest() == shape["sha256"]
+    assert file.stat().st_mode & 0o777 == 0o600
+    said(capsys, "export", "-", str(file))
+    assert file.read_bytes() == data
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".hostler")] == []
+
+    monkeypatch.setenv("HOSTLER_HOME", str(elsewhere))
+    assert f"{kept.run_id}: verified; completed" in said(capsys, "verify", str(file))
+    assert told(capsys, "verify", str(file))["results"][0]["file"] == str(file)
+    assert not elsewhere.exists(), "an archive is proved without any home"
+    assert told(capsys, "import", str(file)) == {"run_id": kept.run_id, "sha256": shape["sha256"], "new": True}
+    assert told(capsys, "import", str(file))["new"] is False
+    assert "there already" in said(capsys, "import", str(file))
+
+    assert (
+        said(capsys, "show", "-").replace("imported: a record of what was done elsewhere, to be looked at\n", "")
+        == before
+    )
+    assert told(capsys, "show", "-")["imported"] == {"sha256": shape["sha256"]}
+    assert told(capsys, "runs")["runs"][0]["imported"] is True
+    assert "imported" in said(capsys, "runs")
+    assert said(capsys, "logs", "-", "made") == "said\n"
+    assert f"{kept.run_id}: verified" in said(capsys, "verify", "-")
+    for arguments in (
+        ["resume", "-"],
+        ["retry", "-", "made"],
+        ["cancel", "-", "--node", "made"],
+        ["replay", "-", "size"],
+    ):
+        assert "imported" in error(capsys, *arguments, code=5)
+
+
+def test_an_unfinished_run_comes_back_with_no_advice_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    setting = Setting(Path(os.environ["HOSTLER_HOME"]))
+    run_id = setting.claimed().fence.run_id
+    said(capsys, "export", "-", str(tmp_path / "x.tar"))
+    setting.close()
+    monkeypatch.setenv("HOSTLER_HOME", str(tmp_path / "elsewhere"))
+    said(capsys, "import", str(tmp_path / "x.tar"))
+    for arguments, code in ((["show", "-"], 0), (["runs"], 0), (["watch", "-"], 3)):
+        text = said(capsys, *arguments, code=code)
+        assert run_id in text
+        assert "imported" in text
+        assert "hostler resume" not in text
+    assert "imported" in error(capsys, "resume", "-", code=5)
+    assert "imported" in error(capsys, "cancel", "-", code=5)
+
+
+def test_a_hostile_file_is_one_clean_error_and_nothing_special_is_overwritten(
+    kept: Kept,  # noqa: F811
+    tmp_path: Path,
+    capsys: Captured,
+) -> None:
+    bad = tmp_path / "bad.tar"
+    for data in (b"", b"\x1b[31m" * 1000, bytes(5000)):
+        bad.write_bytes(data)
+        assert "not a sound archive" in error(capsys, "import", str(bad), code=2)
+        assert "not a sound archive" in error(capsys, "verify", str(bad), code=2)
+    link = tmp_path / "link"
+    link.symlink_to(bad)
+    for target in (link, tmp_path):
+        assert "not a regular file" in error(capsys, "export", "-", str(target), code=5)
+    assert bad.read_bytes() == bytes(5000)
+    assert str(tmp_path / "missing" / "x.tar") in error(
+        capsys, "export", "-", str(tmp_path / "missing" / "x.tar"), code=69
+    )
