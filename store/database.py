@@ -240,6 +240,21 @@ def close_writer(connection: sqlite3.Connection, database: Path) -> None:
     connection.close()
 
 
+@contextlib.contextmanager
+def opened_writer(database: Path, known: int, *, create: bool) -> Iterator[sqlite3.Connection]:
+    """Give what `open_writer` opens, and close it as `close_writer` does; the arguments are those of the first.
+
+    Raises:
+        HostlerError: What `open_writer` says.
+
+    """
+    connection = open_writer(database, known, create=create)
+    try:
+        yield connection
+    finally:
+        close_writer(connection, database)
+
+
 def open_copy_source(database: Path) -> sqlite3.Connection:
     """Connect for reading all of a file that this process has open for writing."""
     return _look(database, untouched=False)

@@ -5,7 +5,7 @@ from typing import Final
 
 from store.clock import Clock
 from store.contracts import Request
-from store.database import close_writer, open_writer, writing
+from store.database import opened_writer, writing
 from store.heads import refuse_if_imported, unknown_run
 from store.home import Home
 from store.hosts import wake
@@ -69,19 +69,18 @@ def post(home: Home, request: Request, *, clock: Clock) -> bool:
         HostlerError: not-found, for an unknown run or no store at all; conflict, for an imported one; unavailable.
 
     """
-    connection = open_writer(home.database, SCHEMA_VERSION, create=False)
-    try:
-        with writing(connection, home.database):
-            check_version(connection, home.database)
-            run, owner = _find(connection, request.run_id)
-            stored = request.model_copy(update={"at": clock.now().at})
-            data = encode(stored)
-            inserted = connection.execute(
-                "INSERT INTO requests (request_id, run, record, sha256) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                (request.request_id, run, data, digest_bytes(Domain.RECORD, data)),
-            ).rowcount
-    finally:
-        close_writer(connection, home.database)
+    with (
+        opened_writer(home.database, SCHEMA_VERSION, create=False) as connection,
+        writing(connection, home.database),
+    ):
+        check_version(connection, home.database)
+        run, owner = _find(connection, request.run_id)
+        stored = request.model_copy(update={"at": clock.now().at})
+        data = encode(stored)
+        inserted = connection.execute(
+            "INSERT INTO requests (request_id, run, record, sha256) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (request.request_id, run, data, digest_bytes(Domain.RECORD, data)),
+        ).rowcount
     if owner is not None:
         wake(home, owner)
     return inserted == 1

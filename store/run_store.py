@@ -153,6 +153,10 @@ class RunStore:
                 stamp=self._clock.now(),
                 limits=self._limits,
             )
+            if bundle_row is not None and bundle_row[1] is None and bundle is not None:
+                self._content.keep(record.bundle_sha256 or "", bundle)
+            if plan_row[1] is None:
+                self._content.keep(record.plan_sha256, plan_data)
 
     def claim(self, run_id: str, identity: HostIdentity, *, again: bool = False) -> Claimed:
         """Take a run, verified whole.

@@ -150,6 +150,8 @@ class Writer:
                 " ON CONFLICT DO NOTHING",
                 (frozen.sha256, head.run, plan.node, len(frozen.data), inline),
             )
+            if inline is None:
+                self._content.keep(frozen.sha256, frozen.data)
 
     def _put_outputs(self, run: Held, staged: Staged) -> dict[str, Output]:
         head = run.head
@@ -169,6 +171,8 @@ class Writer:
                 " SET sha256 = excluded.sha256, size = excluded.size, content = excluded.content",
                 (head.run, position, output.sha256, len(output.data), inline),
             )
+            if inline is None:
+                self._content.keep(output.sha256, output.data)
         return {output.node: output for output in staged.transaction.outputs}
 
     def _output_sha256(self, head: Head, position: int) -> str | None:
@@ -302,6 +306,8 @@ class Writer:
             "INSERT OR REPLACE INTO summaries (run, sha256, size, content) VALUES (?, ?, ?, ?)",
             (head.run, sha256, size, inline),
         )
+        if inline is None:
+            self._content.keep(sha256, encode(summary))
 
 
 def check_fence(head: Head, fence: Fence) -> None:

@@ -25,6 +25,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "verify": "prove runs, or an archive of one, from what is stored",
         "export": "write a run as one file",
         "import": "bring a run back from an archive, to be looked at",
+        "gc": "take away old runs that have ended, and what belongs to nothing",
         "exec": "run any command under machine-wide admission",
         "machine": "show or change what the machine has, take back a ticket",
         "top": "show who holds the machine and who waits",

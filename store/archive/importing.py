@@ -17,7 +17,7 @@ from store.archive.reading import SCRATCH_RUN, Opened, opened
 from store.archive.tables import TABLES, insert, rows_of
 from store.clock import Clock
 from store.content import Content
-from store.database import open_writer, writing
+from store.database import opened_writer, writing
 from store.home import Home
 from store.limits import INLINE_BYTES
 from store.run_store import RunStore
@@ -106,8 +106,10 @@ def _put(home: Home, archive: Opened, incoming: Path) -> bool:
             return False
     for data, sha256 in _large(archive):  # on the disk before the transaction that names them
         content.put(sha256, data)
-    connection = open_writer(home.database, SCHEMA_VERSION, create=False)
-    with contextlib.closing(connection), writing(connection, home.database):
+    with (
+        opened_writer(home.database, SCHEMA_VERSION, create=False) as connection,
+        writing(connection, home.database),
+    ):
         if _is_there(connection, archive.run_id):
             return False
         if connection.execute("SELECT 1 FROM removals WHERE run_id = ?", (archive.run_id,)).fetchone():

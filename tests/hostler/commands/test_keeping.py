@@ -1,4 +1,4 @@
-"""The commands that check, keep and tidy: verify, export, import."""
+"""The commands that check, keep and tidy: verify, export, import, gc."""
 
 import hashlib
 import json
@@ -198,3 +198,29 @@ def test_a_hostile_file_is_one_clean_error_and_nothing_special_is_overwritten(
     assert str(tmp_path / "missing" / "x.tar") in error(
         capsys, "export", "-", str(tmp_path / "missing" / "x.tar"), code=69
     )
+
+
+def test_gc_says_what_it_would_do_then_does_it(kept: Kept, capsys: Captured) -> None:  # noqa: F811
+    assert said(capsys, "gc").startswith("removed 0 runs, 0 plans, 0 code bundles, 0 leftovers; 0 bytes")
+    assert told(capsys, "gc", "--older-than", "0s", "--keep", "1")["runs"] == []
+    would = said(capsys, "gc", "--older-than", "0s", "--dry-run")
+    assert would.startswith("would remove 1 run, 1 plan, 1 code bundle, 0 leftovers; about ")
+    assert f"\n  {kept.run_id}\n" in would
+    done = told(capsys, "gc", "--older-than", "0s")
+    assert (done["version"], done["dry_run"], done["runs"], done["failed"]) == (1, False, [kept.run_id], [])
+    assert done["bytes"]["files"] > 600_000
+    assert said(capsys, "runs") == "no runs\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--older-than", "30"], ["--older-than", "-1d"], ["--older-than", "9999999w"], ["--keep", "-1"]]
+)
+def test_gc_refuses_an_age_that_is_none(arguments: list[str], capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["gc", *arguments])
+    assert left.value.code == 2
+
+
+def test_gc_where_nothing_is_makes_nothing(capsys: Captured) -> None:
+    assert told(capsys, "gc")["runs"] == []
+    assert not Path(os.environ["HOSTLER_HOME"]).exists()

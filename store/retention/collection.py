@@ -1,0 +1,197 @@
+"""Tidying a state folder: old runs, what they alone needed, and what killed hosts left; then the room is given back."""
+
+import contextlib
+import itertools
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from store.database import opened_writer, writing
+from store.faults import translated
+from store.home import Home
+from store.hosts import bury, host_alive, known_hosts
+from store.retention.removal import BITE_ROWS, Removal, pause
+from store.retention.selection import ended, outdated
+from store.retention.waste import candidates, put_out_of_sight, remove, size_of
+from store.schema import SCHEMA_VERSION
+from store.snapshots import snapshot
+from store.upgrade import upgrade
+
+_VACUUM_PAGES: Final = 64
+_INCREMENTAL: Final = 2
+_SIZES: Final = (
+    ("nodes", "length(record)"), ("node_plans", "length(content)"), ("outputs", "length(content)"),
+    ("summaries", "length(content)"), ("events", "length(event)"), ("grants", "length(record)"),
+    ("requests", "length(record)"),
+)  # fmt: skip
+
+
+@dataclass(slots=True, kw_only=True)
+class Collected:
+    """What was taken away, or would be.
+
+    Attributes:
+        runs: Ids of the runs, oldest last.
+        plans: Number of graph plans.
+        bundles: Number of code bundles.
+        leftovers: Number of files and folders that belonged to nothing.
+        file_bytes: Bytes of the disk that files took.
+        database_bytes: By how much the database shrank; in a trial, about how much of it goes.
+        reserved_bytes: Bytes in the database that are free and could not be given back now; later runs use them.
+        failed: What could not be removed, and why; the next time tries again.
+
+    """
+
+    runs: list[str] = field(default_factory=list)
+    plans: int = 0
+    bundles: int = 0
+    leftovers: int = 0
+    file_bytes: int = 0
+    database_bytes: int = 0
+    reserved_bytes: int = 0
+    failed: list[str] = field(default_factory=list)
+
+
+def preview(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collected:
+    """Say what `collect` would take away; nothing is touched. See there for the arguments."""
+    found = Collected()
+    suspects = list(candidates(home, now_unix_s=now_unix_s))  # before the snapshot: a row is there before its files
+    with snapshot(home) as seen:
+        if seen is None:
+            return found
+        runs = outdated(ended(seen.connection), before=before, keep=keep, alive=_living(home))
+        for run in runs:
+            found.runs.append(run.run_id)
+            found.file_bytes += sum(map(size_of, _folders(home, run.run_id)))
+            for table, length in _SIZES:
+                row = seen.connection.execute(f"SELECT sum({length}) FROM {table} WHERE run = ?", (run.run,)).fetchone()  # noqa: S608 - names of our own
+                found.database_bytes += row[0] or 0
+        going = {run.run for run in runs}
+        found.plans = _left_alone(seen.connection, "graph_plans", "plan_sha256", going)
+        found.bundles = _left_alone(seen.connection, "bundles", "bundle_sha256", going)
+        for waste in suspects:
+            if not waste.wanted(seen.connection):
+                found.leftovers += 1
+                found.file_bytes += size_of(waste.path)
+    return found
+
+
+def _left_alone(connection: sqlite3.Connection, table: str, column: str, going: set[int]) -> int:
+    names = {row[0] for row in connection.execute(f"SELECT sha256 FROM {table}")}  # noqa: S608 - names of our own
+    rows = connection.execute(f"SELECT run, {column} FROM runs")  # noqa: S608 - likewise
+    return len(names - {name for run, name in rows if run not in going})
+
+
+def collect(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collected:
+    """Take away what is no longer wanted, beside programs that work on the same store.
+
+    Args:
+        home: The state folder.
+        before: Runs go that ended before this instant.
+        keep: How many of the newest runs that have ended stay, however old they are.
+        now_unix_s: For the age of files that are half-written.
+
+    Raises:
+        HostlerError: unavailable; unsafe-state; newer-schema. What was done until then stays done.
+
+    """
+    done = Collected()
+    with (
+        opened_writer(home.database, SCHEMA_VERSION, create=True) as connection,
+        translated(home.database),
+    ):
+        upgrade(connection, home.database, home.hosts)
+        removal = Removal(connection, home.database)
+        pages = _pages(connection)
+        begun = removal.begun()
+        done.runs += [run_id for _, run_id in begun]
+        _remove_runs(home, removal, begun, done)
+        runs = outdated(ended(connection), before=before, keep=keep, alive=_living(home))
+        for hidden in removal.hide(runs, before=before, alive=_living(home)):
+            done.runs += [run.run_id for run in hidden]
+            _remove_runs(home, removal, [(run.run, run.run_id) for run in hidden], done)
+        gone = removal.unreferenced()
+        done.plans, done.bundles = gone["graph_plans"], gone["bundles"]
+        _remove_waste(home, connection, done, now_unix_s)
+        _forget_hosts(home, connection, removal)
+        _give_back(home, connection, done)
+        done.database_bytes = max(0, pages - _pages(connection))
+    return done
+
+
+def _living(home: Home) -> Callable[[str], bool]:
+    return lambda host_id: host_alive(home, host_id)
+
+
+def _folders(home: Home, run_id: str) -> list[Path]:
+    logs = home.logs_of_run(run_id)
+    return [home.staging / run_id, logs, logs.with_name(f"{run_id}.log")]
+
+
+def _remove_runs(home: Home, removal: Removal, runs: list[tuple[int, str]], done: Collected) -> None:
+    """Remove the files, then the rows; a run whose files resist keeps its note."""
+    whole = []
+    for run, run_id in runs:
+        failures = len(done.failed)
+        for path in _folders(home, run_id):
+            _try_to_remove(path, done)
+        if len(done.failed) == failures:
+            whole.append(run)
+    removal.rows(whole)
+
+
+def _try_to_remove(path: Path, done: Collected) -> None:
+    try:
+        done.file_bytes += remove(path)
+    except OSError as error:
+        done.failed.append(f"{path}: {error.strerror}")
+
+
+def _remove_waste(home: Home, connection: sqlite3.Connection, done: Collected, now_unix_s: float) -> None:
+    suspects = list(candidates(home, now_unix_s=now_unix_s))
+    found = (waste for waste in suspects if not waste.wanted(connection))
+    while bite := list(itertools.islice(found, BITE_ROWS)):
+        with writing(connection, home.database):
+            out = put_out_of_sight(bite, connection)
+        done.leftovers += len(out)
+        for path in out:
+            _try_to_remove(path, done)
+
+
+def _forget_hosts(home: Home, connection: sqlite3.Connection, removal: Removal) -> None:
+    removal.forget_hosts(_living(home))
+    owners = {row[0] for row in connection.execute("SELECT host_id FROM runs WHERE host_id IS NOT NULL")}
+    for host_id in known_hosts(home):
+        if host_id not in owners and not host_alive(home, host_id):
+            bury(home, host_id)
+
+
+def _give_back(home: Home, connection: sqlite3.Connection, done: Collected) -> None:
+    """Let the file shrink by its free pages, some at a time; a file of an old make is written anew, if it is idle."""
+    if _pragma(connection, "auto_vacuum") != _INCREMENTAL and not any(map(_living(home), known_hosts(home))):
+        with contextlib.suppress(sqlite3.OperationalError):  # somebody has begun to use it, or the disk is full
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    free = _pragma(connection, "freelist_count")
+    while free and _pragma(connection, "auto_vacuum") == _INCREMENTAL:
+        with writing(connection, home.database):
+            for _ in range(min(free, _VACUUM_PAGES)):  # one a call: Python does not step through more
+                connection.execute("PRAGMA incremental_vacuum(1)")
+        before, free = free, _pragma(connection, "freelist_count")
+        if free >= before:
+            break  # others free more than is given back
+        pause()
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # only then the file itself is shorter
+    done.reserved_bytes = free * _pragma(connection, "page_size")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return value
+
+
+def _pages(connection: sqlite3.Connection) -> int:
+    return _pragma(connection, "page_count") * _pragma(connection, "page_size")
