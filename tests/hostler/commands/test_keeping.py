@@ -1,4 +1,4 @@
-"""The commands that check, keep and tidy: verify, export, import, gc."""
+"""The commands that check, keep and tidy: verify, export, import, gc, and paging through runs."""
 
 import hashlib
 import json
@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from hostler.__main__ import main
+from hostler.commands.runs import PAGE
 from store.home import Home
+from store.lifecycle import RunStatus
+from store.reader import Reader
 from tests.store.keeping.conftest import Kept, kept, original  # noqa: F401 - fixtures
-from tests.store.support import Setting
+from tests.store.support import Setting, plan_of, record_of
 
 Captured = pytest.CaptureFixture[str]
 
@@ -224,3 +227,70 @@ def test_gc_refuses_an_age_that_is_none(arguments: list[str], capsys: Captured) 
 def test_gc_where_nothing_is_makes_nothing(capsys: Captured) -> None:
     assert told(capsys, "gc")["runs"] == []
     assert not Path(os.environ["HOSTLER_HOME"]).exists()
+
+
+@pytest.fixture
+def many() -> Home:
+    """Give a store of 10,000 runs, written without the care that real ones get."""
+    setting = Setting(Path(os.environ["HOSTLER_HOME"]))
+    plan = plan_of({"a": []})
+    setting.store.create(record_of(plan, run_id="run_" + "0" * 26), plan, bundle=None)
+    columns = "workflow, plan_sha256, created_at, record, sha256, counts, event_seq, event_sha256"
+    connection = setting.store._connection
+    connection.execute("BEGIN")
+    connection.executemany(
+        f"INSERT INTO runs (run_id, status, {columns}) SELECT ?, ?, {columns} FROM runs WHERE run = 1",
+        [(f"run_{n:026}", ("completed", "failed")[n % 2]) for n in range(1, 10_000)],
+    )
+    connection.execute("COMMIT")
+    setting.close()
+    return setting.home
+
+
+def steps(home: Home, **wanted: Any) -> int:
+    """How much SQLite does for a page, in thousands of its instructions, and that it does it by an index alone."""
+    queries: list[str] = []
+    done = [0]
+
+    def step() -> int:
+        done[0] += 1
+        return 0
+
+    with Reader.open(home) as reader:
+        assert reader._connection is not None
+        reader._connection.set_trace_callback(queries.append)
+        reader._connection.set_progress_handler(step, 10)
+        assert len(reader.runs(limit=PAGE, **wanted)) == PAGE
+        reader._connection.set_progress_handler(None, 0)
+        reader._connection.set_trace_callback(None)
+        (query,) = [query for query in queries if " FROM runs" in query]
+        plan = " ".join(row[3] for row in reader._connection.execute(f"EXPLAIN QUERY PLAN {query}"))
+        assert "USING INDEX" in plan
+        assert "TEMP B-TREE" not in plan, plan
+    return done[0]
+
+
+def test_a_page_of_10_000_runs_costs_what_is_on_it(many: Home) -> None:
+    middle = f"run_{5000:026}"
+    for wanted in (
+        {},
+        {"before": middle},
+        {"status": RunStatus.FAILED},
+        {"status": RunStatus.FAILED, "before": middle},
+    ):
+        assert steps(many, **wanted) * 10 < 60 * PAGE, wanted
+
+
+def test_runs_are_shown_page_by_page(many: Home, capsys: Captured) -> None:
+    seen: list[str] = []
+    more: list[str] = []
+    for _ in range(3):
+        lines = said(capsys, "runs", "--status", "failed", *more).splitlines()
+        seen += [line.split()[0] for line in lines[1:-1]]
+        more = lines[-1].partition("hostler runs ")[2].split()[2:]
+        assert more[:3] == ["--limit", str(PAGE), "--before"]
+    assert seen == [f"run_{n:026}" for n in range(9_999, 9_999 - 6 * PAGE, -2)]
+    shape = told(capsys, "runs", "--limit", "2", "--before", seen[0])
+    assert ([run["run_id"] for run in shape["runs"]], shape["more"]) == ([f"run_{n:026}" for n in (9998, 9997)], True)
+    assert "older ones" not in said(capsys, "runs", "--before", f"run_{3:026}")
+    assert len(told(capsys, "runs")["runs"]) == 10_000
