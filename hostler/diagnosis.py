@@ -181,7 +181,7 @@ def _runs(config: Config) -> Iterator[Finding]:
         problem = reader.damage or reader.examine()
     if problem is not None:
         yield _wrong("store", problem)
-    unfinished = [row for row in rows if row.status not in RUN_FINAL]
+    unfinished = [row for row in rows if row.status not in RUN_FINAL and not row.imported]
     yield Finding(name="runs", said=f"{len(rows)} stored, {len(unfinished)} not finished")
     for row in unfinished:
         if row.alive:

@@ -14,6 +14,8 @@ from store.contracts import GraphPlan, NodeRecord, PlannedNode
 from store.lifecycle import FINAL, LIVE, RUN_FINAL, RUN_RESTING, Status
 from store.reader import RunView
 
+_RECORD: Final = "The run was imported: a record of what was done elsewhere, with which nobody goes on."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
@@ -82,7 +84,9 @@ def why_run(scene: Scene) -> Why:
     run, run_id = scene.run, scene.run_id
     resting = waiting_on(run_id, scene.plan, scene.nodes)
     command: str | None = None
-    if run.status in RUN_FINAL:
+    if run.imported:
+        text = _RECORD
+    elif run.status in RUN_FINAL:
         failed = [node.key for node in scene.nodes if node.status in (Status.FAILED, Status.INCOMPATIBLE)]
         text = f"It has ended, {run.status}" + (f": {_listed(failed)} failed." if failed else ".")
         command = f"hostler why {run_id} {failed[0]}" if failed else None
@@ -105,7 +109,9 @@ def why_node(scene: Scene, key: str) -> Why:
     """Say why a node of a run stands where it stands."""
     node = scene.node(key)
     text, command = _of_status(scene, node)
-    if node.status in LIVE and not scene.owned and scene.run.status not in RUN_FINAL | RUN_RESTING:
+    if scene.run.imported:
+        text, command = f"{text} {_RECORD}", None
+    elif node.status in LIVE and not scene.owned and scene.run.status not in RUN_FINAL | RUN_RESTING:
         nobody, command = _nobody(scene)
         text = f"{text} {nobody}"
     return Why(node=key, status=node.status.value, text=harmless(text), command=command)

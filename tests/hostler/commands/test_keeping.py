@@ -174,7 +174,13 @@ def test_an_unfinished_run_comes_back_with_no_advice_to_go_on(
     setting.close()
     monkeypatch.setenv("HOSTLER_HOME", str(tmp_path / "elsewhere"))
     said(capsys, "import", str(tmp_path / "x.tar"))
-    for arguments, code in ((["show", "-"], 0), (["runs"], 0), (["watch", "-"], 3)):
+    for arguments, code in (
+        (["show", "-"], 0),
+        (["runs"], 0),
+        (["watch", "-"], 3),
+        (["why", "-"], 0),
+        (["why", "-", "a"], 0),
+    ):
         text = said(capsys, *arguments, code=code)
         assert run_id in text
         assert "imported" in text
