@@ -382,9 +382,15 @@ class CreateRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCreated:
-    """The run stands in the store."""
+    """The run stands in the store.
+
+    Attributes:
+        stands_as: Its id there: another one where it was asked for under its key before.
+
+    """
 
     run_id: str
+    stands_as: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,13 +156,15 @@ class RunStore(Shell):
         return HostlerError(Code.OWNERSHIP_LOST, what, "start again; what is stored can be resumed")
 
     def _create(self, message: CreateRun) -> None:
+        record = message.record
+        stands_as = record.run_id
         try:
-            self._store.create(message.record, message.plan, bundle=message.bundle)
+            stands_as = self._store.create(record, message.plan, bundle=message.bundle)
         except HostlerError as error:
-            if not (message.again and error.code is Code.CONFLICT):
-                tell(message.reply_to, CreateRefused(run_id=message.record.run_id, error=error))
+            if not (message.again and error.code is Code.CONFLICT and record.submission is None):
+                tell(message.reply_to, CreateRefused(run_id=record.run_id, error=error))
                 return
-        tell(message.reply_to, RunCreated(run_id=message.record.run_id))
+        tell(message.reply_to, RunCreated(run_id=record.run_id, stands_as=stands_as))
 
     def _claim(self, message: ClaimRun) -> None:
         try:

@@ -47,6 +47,7 @@ from store.run_store import RunStore
 
 GRACE_S: Final = 5.0
 CLOSE_S: Final = 30.0
+MAX_SUBMISSION_KEY: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,30 +225,48 @@ class Host:
         """Durable write transactions that this host has made."""
         return self._store.commits
 
-    def submit(self, workflow: Any, /, *, folder: Path | None = None, **inputs: Any) -> Run:
+    def submit(
+        self, workflow: Any, /, *, folder: Path | None = None, submission_key: str | None = None, **inputs: Any
+    ) -> Run:
         """Compile *workflow* with *inputs*, store the run and work on it.
 
         Args:
             workflow: What `@workflow` made.
             folder: Where relative paths of its inputs and outputs belong; None is the current folder.
+            submission_key: What the caller calls this run: submitting it again gives the same run, ended or not.
             **inputs: The workflow's inputs.
+
+        Raises:
+            HostlerError: invalid-data; conflict, if something else was submitted under that key.
 
         """
         compiled = compile_workflow(workflow, inputs, folder=folder or Path.cwd(), max_nodes=self.config.max_nodes)
-        return self.start(compiled)
+        return self.start(compiled, submission_key=submission_key)
 
-    def start(self, compiled: Compiled) -> Run:
+    def start(self, compiled: Compiled, *, submission_key: str | None = None) -> Run:
         """Store a compiled workflow as a new run and work on it."""
         entries = self._entries(compiled.source, compiled.plan.bundle_sha256)
-        return self._adopt(self.create(compiled), compiled.operations, compiled.computes, entries)
+        run_id = self.create(compiled, submission_key=submission_key)
+        return self._runs.get(run_id) or self._adopt(run_id, compiled.operations, compiled.computes, entries)
 
-    def create(self, compiled: Compiled) -> str:
+    def create(self, compiled: Compiled, *, submission_key: str | None = None) -> str:
         """Store a compiled workflow as a new run, without working on it.
+
+        Args:
+            compiled: The workflow.
+            submission_key: What the caller calls this run, 1 to 1,024 characters; what was submitted under it before
+                is given again.
 
         Returns:
             The id of the run, which is durable.
 
+        Raises:
+            HostlerError: invalid-data; conflict, if something else was submitted under that key; unavailable.
+
         """
+        if submission_key is not None and not 0 < len(submission_key) <= MAX_SUBMISSION_KEY:
+            what = f"a submission key of {len(submission_key)} characters"
+            raise HostlerError(Code.INVALID_DATA, what, f"give it 1 to {MAX_SUBMISSION_KEY}")
         now = self._clock.now()
         record = RunRecord(
             run_id=new_run_id(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
@@ -259,13 +278,15 @@ class Host:
             source=compiled.source,
             created_at=now.at,
             principal=principal(),
+            submission=submission_key,
         )
         mailbox = Mailbox()
         self._tell(CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox))
         answer = mailbox.get()
         if isinstance(answer, CreateRefused):
             raise answer.error
-        return record.run_id
+        stands_as: str = answer.stands_as
+        return stands_as
 
     def resume(self, run_id: str, *, accept_incompatible: bool = False) -> Run:
         """Work on a stored run that no host works on.

@@ -435,6 +435,7 @@ class RunRecord(Contract):
         source: Where the workflow came from: `path` or `path:name` or `module:name`; None for one built in a program.
         bundle_sha256: Digest of the code bundle of a Python workflow.
         principal: Who created it, `kind:id`.
+        submission: What whoever asked for it calls it: asking again under that name gives this run.
 
     """
 
@@ -447,6 +448,7 @@ class RunRecord(Contract):
     source: str | None = Field(default=None, max_length=8192)
     created_at: Instant
     principal: Principal
+    submission: Id | None = None
 
 
 class EventKind(StrEnum):

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import Counter
+from typing import Final
 
 from hostres.errors import Code, HostlerError
 from store.chain import GENESIS
@@ -10,9 +11,16 @@ from store.contracts import EventKind, GraphPlan, NodeRecord, PlannedNode, RunRe
 from store.heads import Head, append_events, counts_text
 from store.lifecycle import RunStatus, Status
 from store.limits import Limits
-from store.records import encode
+from store.records import decode, encode, verified
 from store.transactions import NewEvent
 from store.values import Domain, digest_bytes
+
+_DIFFERENT: Final = {
+    "workflow": "workflow",
+    "plan_sha256": "plan or other inputs",
+    "bundle_sha256": "version of its code",
+    "folder": "folder",
+}
 
 
 def _refuse(record: RunRecord, why: str, todo: str = "compile the workflow again") -> HostlerError:
@@ -68,6 +76,37 @@ def _check_nodes(record: RunRecord, plan: GraphPlan) -> None:
         seen.add(node.key)
 
 
+def submitted(connection: sqlite3.Connection, record: RunRecord) -> str | None:
+    """Return the run that was asked for under the same name before, None if there is none.
+
+    Args:
+        connection: Inside a transaction.
+        record: What is asked for now.
+
+    Raises:
+        HostlerError: conflict, if it is another one than what is asked for now; invalid-data.
+
+    """
+    if record.submission is None:
+        return None
+    row = connection.execute(
+        "SELECT run_id, record, sha256 FROM runs WHERE submission = ?", (record.submission,)
+    ).fetchone()
+    if row is None:
+        return None
+    run_id, data, sha256 = row
+    what = f"record of run {run_id}"
+    before = decode(RunRecord, verified(Domain.RECORD, data, sha256, what), what)
+    for name in ("workflow", "plan_sha256", "bundle_sha256", "folder"):
+        if getattr(before, name) != getattr(record, name):
+            raise HostlerError(
+                Code.CONFLICT,
+                f"{record.submission!r} was asked for before, as run {run_id}, with another {_DIFFERENT[name]}",
+                "ask for the same again, or under another key",
+            )
+    return before.run_id
+
+
 def _first_record(node: PlannedNode) -> NodeRecord:
     return NodeRecord(key=node.key, status=Status.PENDING if node.dependencies else Status.READY)
 
@@ -113,10 +152,11 @@ def insert_run(
     data = encode(record)
     run = connection.execute(
         "INSERT INTO runs (run_id, workflow, plan_sha256, bundle_sha256, created_at, record, sha256, status,"
-        " counts, event_seq, event_sha256) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+        " counts, event_seq, event_sha256, submission) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
         (
             record.run_id, record.workflow, record.plan_sha256, record.bundle_sha256, record.created_at, data,
             digest_bytes(Domain.RECORD, data), RunStatus.PLANNED.value, counts_text(counts), GENESIS,
+            record.submission,
         ),
     ).lastrowid  # fmt: skip
     assert run is not None

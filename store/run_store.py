@@ -13,7 +13,7 @@ from store import claiming
 from store.clock import Clock
 from store.content import Content
 from store.contracts import GraphPlan, Request, RunRecord
-from store.creation import check_new, insert_run
+from store.creation import check_new, insert_run, submitted
 from store.database import begin_write, close_writer, grow_wal, open_writer, reading, roll_back, writing
 from store.faults import refuse_if_damaged, translated
 from store.heads import read_head, refuse_if_imported
@@ -125,16 +125,21 @@ class RunStore:
             if host_id not in owners and not host_alive(self._home, host_id):
                 bury(self._home, host_id)
 
-    def create(self, record: RunRecord, plan: GraphPlan, *, bundle: bytes | None) -> None:
+    def create(self, record: RunRecord, plan: GraphPlan, *, bundle: bytes | None) -> str:
         """Store a new run; its roots are ready, its other nodes pending, its status planned.
+
+        A record with the submission key of a stored run asks for that run again, and nothing is stored.
 
         Args:
             record: What it is.
             plan: What it does.
             bundle: The code that it names, if it names any.
 
+        Returns:
+            The id of the run: the record's, or that of the run that was asked for under its key before.
+
         Raises:
-            HostlerError: invalid-data; conflict, if there is such a run; unavailable.
+            HostlerError: invalid-data; conflict, if there is such a run, or another one under its key; unavailable.
 
         """
         plan_data = encode(plan)
@@ -144,6 +149,9 @@ class RunStore:
         if bundle is not None and record.bundle_sha256 is not None:
             bundle_row = len(bundle), self._content.put(record.bundle_sha256, bundle)
         with self._one_at_a_time, self._writing():
+            before = submitted(self._connection, record)
+            if before is not None:
+                return before
             insert_run(
                 self._connection,
                 record=record,
@@ -157,6 +165,7 @@ class RunStore:
                 self._content.keep(record.bundle_sha256 or "", bundle)
             if plan_row[1] is None:
                 self._content.keep(record.plan_sha256, plan_data)
+        return record.run_id
 
     def claim(self, run_id: str, identity: HostIdentity, *, again: bool = False) -> Claimed:
         """Take a run, verified whole.

@@ -151,12 +151,18 @@ _VERSION_2: Final[Migration] = (
     "CREATE INDEX summaries_in_files ON summaries (sha256) WHERE content IS NULL",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2)
+_VERSION_3: Final[Migration] = (
+    # What whoever asked for the run calls it, so that asking twice gives one run.
+    "ALTER TABLE runs ADD COLUMN submission TEXT",
+    "CREATE UNIQUE INDEX runs_by_submission ON runs (submission) WHERE submission IS NOT NULL",
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3)
 """The first makes version 1 of an empty file, each next one the next version."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 
-RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0")
+RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0", "0.1.0")
 """The first Hostler that knows each version: what a program that is too old for a file tells its user to get."""
 
 

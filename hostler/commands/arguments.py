@@ -94,6 +94,15 @@ def add_workflow(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_key(parser: argparse.ArgumentParser) -> None:
+    """Add `--key`."""
+    parser.add_argument(
+        "--key",
+        metavar="KEY",
+        help="a name of your own for this run: asking again under it gives the same run, other inputs are refused",
+    )
+
+
 def positive(text: str) -> int:
     """Read a whole number above zero."""
     if not text.isascii() or not text.isdigit() or int(text) == 0:

@@ -31,15 +31,31 @@ def add(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Go on with the run, or say how it ended."""
+    return go_on(args.run, jobs=args.jobs, json=args.json, accept_incompatible=args.accept_incompatible)
+
+
+def go_on(run: str, *, jobs: int | None, json: bool, accept_incompatible: bool = False) -> int:
+    """Go on with a run here, or say how it ended.
+
+    Args:
+        run: Any unique prefix of its id, or `-`.
+        jobs: How many of its nodes may be active; None is the machine's cpu capacity.
+        json: Print only one JSON object, at the end.
+        accept_incompatible: Go on without the nodes whose code is missing.
+
+    Returns:
+        The exit code.
+
+    """
     with reading() as (home, reader):
-        run_id = reader.find(args.run)
+        run_id = reader.find(run)
         stored = reader.run(run_id)
         refuse_if_imported(run_id, imported=stored.imported)
         if stored.status in RUN_FINAL:
-            return tell_ending(reader, run_id, json=args.json)
+            return tell_ending(reader, run_id, json=json)
         before = reader.nodes(run_id)
-    with json_alone(wanted=args.json), Host(config=Config.load(), jobs=args.jobs, release_at_rest=True) as host:
-        resumed = host.resume(run_id, accept_incompatible=args.accept_incompatible)
-        if not args.json:
+    with json_alone(wanted=json), Host(config=Config.load(), jobs=jobs, release_at_rest=True) as host:
+        resumed = host.resume(run_id, accept_incompatible=accept_incompatible)
+        if not json:
             print_line(run_id)
-        return attend(host, resumed, home, before=before, json=args.json)
+        return attend(host, resumed, home, before=before, json=json)

@@ -3,12 +3,16 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from hostler.commands.arguments import add_jobs, add_json, add_workflow, command_parser
+from hostler.commands.arguments import add_jobs, add_json, add_key, add_workflow, command_parser
 from hostler.commands.compiling import compiled
 from hostler.commands.detaching import detach
 from hostler.commands.excess import warn_of_excess
 from hostler.commands.foreground import attend
 from hostler.commands.output import json_alone, print_json, print_line
+from hostler.commands.places import reading
+from hostler.commands.resume import go_on
+from hostler.commands.watch import look_on
+from hostler.compiler import Compiled
 from hostler.config import Config
 from hostler.host import Host
 from store.home import Home
@@ -27,6 +31,7 @@ def add(subparsers: "Subparsers") -> None:
     )
     add_workflow(parser)
     add_jobs(parser)
+    add_key(parser)
     parser.add_argument(
         "--detach", action="store_true", help="run it in a session of its own, logging to logs/ in the home"
     )
@@ -43,10 +48,12 @@ def _run(args: argparse.Namespace) -> int:
     config = Config.load()
     result = compiled(args, config)
     warn_of_excess(result.plan, config)
+    if args.key is not None and not args.detach:
+        return _run_or_look_on(args, config, result)
     with Host(config=config, jobs=args.jobs, release_at_rest=True) as host:
         home = Home.open(config.home, create=True)
         if args.detach:
-            run_id = host.create(result)
+            run_id = host.create(result, submission_key=args.key)
             log = detach(home, run_id, jobs=args.jobs)
         else:
             started = host.start(result)
@@ -60,3 +67,14 @@ def _run(args: argparse.Namespace) -> int:
         print_line(f"runs in the background; look on with: hostler watch {run_id}")
         print_line(f"what it says goes to {log}")
     return 0
+
+
+def _run_or_look_on(args: argparse.Namespace, config: Config, result: Compiled) -> int:
+    """Take up the run of that key, look on where another process works on it, or say how it ended."""
+    with Host(config=config) as host:
+        run_id = host.create(result, submission_key=args.key)
+    with reading() as (_, reader):
+        owner = reader.run(run_id).owner
+    if owner is not None and owner.alive:
+        return look_on(run_id, json=args.json)
+    return go_on(run_id, jobs=args.jobs, json=args.json)

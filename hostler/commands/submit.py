@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from hostler.commands.arguments import add_json, add_workflow, command_parser
+from hostler.commands.arguments import add_json, add_key, add_workflow, command_parser
 from hostler.commands.compiling import compiled
 from hostler.commands.excess import warn_of_excess
 from hostler.commands.output import json_alone, print_json, print_line
@@ -23,6 +23,7 @@ def add(subparsers: "Subparsers") -> None:
         example="examples/podcast.py -i source=talk.mp4 -i out=out",
     )
     add_workflow(parser)
+    add_key(parser)
     add_json(parser)
 
 
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         result = compiled(args, config)
     warn_of_excess(result.plan, config)
     with Host(config=config) as host:
-        run_id = host.create(result)
+        run_id = host.create(result, submission_key=args.key)
     command = f"hostler resume {run_id}"
     if args.json:
         print_json({"run_id": run_id, "plan_sha256": result.plan_sha256, "command": command})

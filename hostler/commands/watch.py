@@ -26,15 +26,26 @@ def add(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the run until it ends, rests or has no host; Ctrl-C ends only the watching.
+    """Show the run until it ends, rests or has no host; Ctrl-C ends only the watching."""
+    return look_on(args.run, json=args.json)
 
-    A run that no host works on rests until a person resumes it, so that the exit code is 3.
+
+def look_on(run: str, *, json: bool) -> int:
+    """Show a run until it ends, rests or has no host.
+
+    Args:
+        run: Any unique prefix of its id, or `-`.
+        json: Print only one JSON object, at the end.
+
+    Returns:
+        The exit code; 3 for a run that no host works on, which rests until a person resumes it.
+
     """
     with reading() as (_, reader):
-        run_id = reader.find(args.run)
+        run_id = reader.find(run)
         if not stands_still(reader, run_id):
-            _look_on(reader, run_id, json=args.json)
-        return tell_ending(reader, run_id, json=args.json, exits=WATCHED)
+            _look_on(reader, run_id, json=json)
+        return tell_ending(reader, run_id, json=json, exits=WATCHED)
 
 
 def _look_on(reader: Reader, run_id: str, *, json: bool) -> None:

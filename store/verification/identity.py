@@ -14,7 +14,7 @@ from store.verification.findings import Fault
 
 _ROW: Final = """
     SELECT run_id, workflow, plan_sha256, bundle_sha256, created_at, record, sha256, status, started_at, finished_at,
-        generation, host_id, token, counts, event_seq, event_sha256
+        generation, host_id, token, counts, event_seq, event_sha256, submission
     FROM runs WHERE run = ?
 """
 
@@ -39,6 +39,7 @@ class RunColumns:
     counts: str
     event_seq: int
     event_sha256: str
+    submission: str | None
 
 
 def examine_identity(examination: Examination, limits: Limits) -> tuple[RunColumns, GraphPlan | None, str | None]:
@@ -74,6 +75,9 @@ def _compare(examination: Examination, columns: RunColumns, record: RunRecord) -
         stands, recorded = getattr(columns, name), getattr(record, name)
         if stands != recorded:
             examination.wrong(Fault.COLUMN, "runs", f"its column {name} says {stands}, its record {recorded}")
+    if columns.submission not in (None, record.submission):  # none where it was brought in from elsewhere
+        what = f"its column submission says {columns.submission}, its record {record.submission}"
+        examination.wrong(Fault.COLUMN, "runs", what)
 
 
 def _by_digest(examination: Examination, table: str, domain: Domain, sha256: str, what: str) -> bytes | None:

@@ -76,7 +76,7 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
                 run_id=RUN, workflow="w", workflow_version=1, plan_sha256=SHA, folder="/films", source="w.py:f",
                 created_at=AT, principal="human:ada",
             ),
-            "9049f0735e9b5fe7be9673415902243833615006767fa12b481a96f5e52c8d0b",
+            "ad87f71617534f6b8514edfddac423eb74d1b2a2297823ee8c2584bf68861efc",
         ),
         (
             Event(

@@ -117,3 +117,23 @@ def test_a_large_plan_and_bundle_lie_in_files_by_digest(setting: Setting) -> Non
     assert {path.name for path in setting.home.content.iterdir()} == names
     with Reader.open(setting.home) as reader:
         assert reader.bundle(claimed.record.bundle_sha256 or "") == bundle
+
+
+def test_a_run_asked_for_again_under_its_key_is_the_same_and_nothing_is_stored(setting: Setting) -> None:
+    first = record_of(DIAMOND).model_copy(update={"submission": "film 7"})
+    again = record_of(DIAMOND).model_copy(update={"submission": "film 7"})
+    assert setting.store.create(first, DIAMOND, bundle=None) == first.run_id
+    assert setting.store.create(again, DIAMOND, bundle=None) == first.run_id
+    with Reader.open(setting.home) as reader:
+        assert [row.run_id for row in reader.runs()] == [first.run_id]
+
+
+def test_something_else_under_a_key_that_was_used_is_refused_and_nothing_is_stored(setting: Setting) -> None:
+    first = record_of(DIAMOND).model_copy(update={"submission": "k"})
+    setting.store.create(first, DIAMOND, bundle=None)
+    other = record_of(DIAMOND).model_copy(update={"submission": "k", "folder": "/elsewhere"})
+    with pytest.raises(HostlerError) as caught:
+        setting.store.create(other, DIAMOND, bundle=None)
+    assert_refused(caught.value, Code.CONFLICT, first.run_id, "another folder")
+    with Reader.open(setting.home) as reader:
+        assert [row.run_id for row in reader.runs()] == [first.run_id]
