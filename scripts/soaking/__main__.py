@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from hostler.host import Host
-from scripts.soaking.checks import check_leftovers, check_runs, read_ledger
+from scripts.soaking.checks import check_leftovers, check_proofs, check_runs, read_ledger
 from scripts.soaking.torment import Plan, Torment
 from store.home import Home
 
@@ -95,6 +95,7 @@ def soak(
         wrong.append(f"only {torment.blows.total()} of {times} blows fell within {seconds:g} s")
     wrong += torment.odd
     wrong += check_runs(folder, home, torment.made, torment.cancelled if strict else None)
+    wrong += check_proofs(home)
     children = list(torment.children())
     wrong += check_leftovers(folder, home, children)
     for pid in children:  # it was told; nothing of this soak outlives it

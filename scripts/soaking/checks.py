@@ -13,6 +13,7 @@ from store.contracts import EventKind, NodeRecord
 from store.home import Home
 from store.hosts import known_hosts
 from store.lifecycle import RUN_FINAL, RunStatus, Status
+from store.proving import check_file, numbers, prove
 from store.reader import Reader
 
 Line = tuple[str, str, str, int]
@@ -88,6 +89,13 @@ def check_runs(folder: Path, home: Home, made: Mapping[str, int], disturbed: set
             )
             yield from check_bodies(run_id, nodes, [line for line in ledger if line[1] == run_id])
             yield from check_code(made.get(run_id, 0), run_id, replays, ledger)
+
+
+def check_proofs(home: Home) -> Iterator[str]:
+    """Yield what `hostler verify --all` finds wrong: every run is retold from its log."""
+    yield from (f"runs.db: {problem.what}" for problem in check_file(home))
+    for number, run_id in numbers(home).items():
+        yield from (f"run {run_id}: {problem.what}" for problem in prove(home, number).problems)
 
 
 def check_leftovers(folder: Path, home: Home, children: list[int]) -> Iterator[str]:
