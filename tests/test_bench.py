@@ -11,7 +11,7 @@ import pytest
 from scripts.benchmarks.results import Goal, informing, judged, ratio, table, unmeasured, verdict
 
 ROOT = Path(__file__).parent.parent
-AREAS = ("admission", "exec", "store")
+AREAS = ("admission", "exec", "scheduler", "store")
 
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ from scripts.benchmarks.effort import EFFORTS
 from scripts.benchmarks.results import Row, document, table, verdict
 from scripts.benchmarks.surroundings import machine
 
-AREAS: Final = ("admission", "exec", "store")
+AREAS: Final = ("admission", "exec", "scheduler", "store")
 EXIT_USAGE: Final = 2
 
 

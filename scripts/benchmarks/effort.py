@@ -27,7 +27,9 @@ class Effort:
         batches: Batches of commits in a round.
         shared_s: Seconds in which processes write one store, in a round.
         large: Nodes of a large run.
-        chain: Nodes of a run whose commits are counted.
+        chain: Nodes of a run whose commits are counted, or that races its peers.
+        runs: Runs in one host at once.
+        approvals: Approvals given one after the other.
 
     """
 
@@ -50,6 +52,8 @@ class Effort:
     shared_s: float
     large: int
     chain: int
+    runs: int
+    approvals: int
 
 
 FULL: Final = Effort(
@@ -72,6 +76,8 @@ FULL: Final = Effort(
     shared_s=1.0,
     large=10_000,
     chain=300,
+    runs=64,
+    approvals=40,
 )
 
 QUICK: Final = Effort(
@@ -94,6 +100,8 @@ QUICK: Final = Effort(
     shared_s=1.0,
     large=3_000,
     chain=100,
+    runs=64,
+    approvals=15,
 )
 
 SMOKE: Final = Effort(
@@ -116,6 +124,8 @@ SMOKE: Final = Effort(
     shared_s=0.1,
     large=40,
     chain=4,
+    runs=3,
+    approvals=2,
 )
 
 EFFORTS: Final = {"full": FULL, "quick": QUICK, "smoke": SMOKE}

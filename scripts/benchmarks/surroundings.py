@@ -13,7 +13,7 @@ import psutil
 
 from hostres.folders import file_system_type
 
-PEERS = ("fasteners", "filelock", "portalocker")
+PEERS = ("fasteners", "filelock", "portalocker", "unhinged", "dbos", "langgraph")
 
 
 def machine() -> dict[str, Any]:

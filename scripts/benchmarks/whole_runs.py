@@ -1,12 +1,15 @@
-"""`python -m scripts.benchmarks.whole_runs SHAPE:KIND:NODES:RUNS…`: run graphs in one host, print what each took.
+"""`python -m scripts.benchmarks.whole_runs [--jobs=N] JOB…`: run graphs in one host, print what each took.
 
-SHAPE is chain or fan; KIND is pure, effect, or claim (an effect that claims a cpu); RUNS are one after the other. A
-process of its own, so that
-strace can count its syncs and its peak memory is its own.
+A JOB is SHAPE:KIND:NODES:RUNS or floor:COMMITS. SHAPE is chain, fan or dag (up to three dependencies each, drawn from a
+seed); KIND is pure, effect, or claim (an effect that claims a cpu); RUNS are one after the other. The floor is bare
+commits. A process of its own, so that strace can count its syncs and its peak memory is its own.
 """
 
+import argparse
+import contextlib
 import json
 import os
+import random
 import resource
 import sys
 import tempfile
@@ -20,6 +23,7 @@ from actors.context import Context
 from hostler import Host, Policy, operation, workflow
 from hostler.building import Build
 from hostler.compiler import compile_workflow
+from scripts.benchmarks.bare_commits import BareCommits
 from store.contracts import Effect
 
 POLICIES: Final = {
@@ -62,29 +66,61 @@ def fan(build: Build, kind: str, nodes: int) -> Any:
     return {"last": steps[-1]["i"]}
 
 
-def main(jobs: list[str]) -> list[dict[str, Any]]:
-    """Run each of *jobs* and return what it took: seconds, commits, and the process's peak memory so far."""
+@workflow("dag", version=1)
+def dag(build: Build, kind: str, nodes: int) -> Any:
+    """Each step waits for up to three of those before, the same ones each time."""
+    draw = random.Random(nodes)
+    steps: list[Any] = []
+    for number in range(nodes):
+        after = draw.sample(steps, min(number, draw.randint(0, 3)))
+        first = after.pop()["i"] if after else number
+        steps.append(build.call(STEPS[kind], key=f"n{number:05}", input={"i": first}, after=after))
+    return {"last": steps[-1]["i"]}
+
+
+SHAPES: Final = {"chain": chain, "fan": fan, "dag": dag}
+
+
+def main(words: list[str]) -> list[dict[str, Any]]:
+    """Do each job and return what it took: seconds, processor time, commits, and the process's peak memory so far."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("jobs", nargs="+")
+    parser.add_argument("--jobs", dest="width", type=int, help="nodes of a run at once; by default the machine's CPUs")
+    args = parser.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="hostler-bench.") as place:
         os.environ.update(
             HOSTLER_HOME=f"{place}/home", HOSTLER_MACHINE_DIR=f"{place}/machine", HOSTLER_CONFIG=f"{place}/none"
         )
-        with Host() as host:
+        with contextlib.closing(BareCommits(Path(place))) as bare, Host(jobs=args.width) as host:
             host.submit(chain, kind="pure", nodes=1).wait()
-            return [_job(host, Path(place), *job.split(":")) for job in jobs]
+            return [
+                _floor(bare, int(job.partition(":")[2]))
+                if job.startswith("floor:")
+                else _job(host, Path(place), *job.split(":"))
+                for job in args.jobs
+            ]
+
+
+def _floor(bare: BareCommits, commits: int) -> dict[str, Any]:
+    began = time.perf_counter()
+    bare.commit(commits)
+    return {"seconds": time.perf_counter() - began}
 
 
 def _job(host: Host, place: Path, shape: str, kind: str, nodes: str, runs: str) -> dict[str, Any]:
-    seconds, before = 0.0, host.commits
+    seconds, processor_s, before = 0.0, 0.0, host.commits
     for _ in range(int(runs)):
         inputs = {"kind": kind, "nodes": int(nodes)}
-        compiled = compile_workflow({"chain": chain, "fan": fan}[shape], inputs, folder=place, max_nodes=int(nodes))
-        began = time.perf_counter()
+        compiled = compile_workflow(SHAPES[shape], inputs, folder=place, max_nodes=int(nodes))
+        began, used = time.perf_counter(), time.process_time()
         outcome = host.start(compiled).wait()
         seconds += time.perf_counter() - began
+        processor_s += time.process_time() - used
         if outcome.status != "completed":
             raise RuntimeError(outcome)
     return {
         "seconds": seconds,
+        "processor_s": processor_s,
         "commits": host.commits - before - 2 * int(runs),  # without those that create and claim
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
