@@ -1,16 +1,20 @@
 """One actor a dispatched node: it supervises the work and answers for it, so that a stop reaches it at once."""
 
+import contextlib
 import itertools
 import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
+
+import pykka
 
 from actors.actions import Abort, Address, PublicationAllowed, PublicationRefused
 from actors.control import Control
 from actors.failures import OperationFailed
-from actors.messages import Failed, Outcome, Progress, PublicationWanted, Release, Returned, WorkEnded
+from actors.messages import Failed, Outcome, Progress, PublicationWanted, Release, Returned
 from actors.pace import Pace
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
@@ -26,6 +30,8 @@ LogPaths = Callable[[str], Path]
 
 class Executor(Shell):
     """Runs one attempt on a helper thread and gives its lease back when the work has really ended."""
+
+    actor_inbox: "_Inbox"
 
     def __init__(
         self,
@@ -47,8 +53,13 @@ class Executor(Shell):
         self._node = node
         self._attempt = attempt
 
-    def setup(self) -> None:
-        """Start the work."""
+    @staticmethod
+    def _create_actor_inbox() -> "_Inbox":
+        return _Inbox()
+
+    def _start_actor_loop(self) -> None:
+        """Start the work; the actor gets a thread of its own with its first message, which most never see."""
+        self.actor_inbox.begin = super()._start_actor_loop
         self._threads.start(self._work)
 
     def handle(self, message: Any) -> None:
@@ -56,8 +67,6 @@ class Executor(Shell):
         match message:
             case Abort():
                 self._threads.start(lambda: self._control.abort(message.reason, grace_s=message.grace_s))
-            case WorkEnded():
-                self._ended(message.outcome)
             case _:
                 super().handle(message)
 
@@ -73,12 +82,13 @@ class Executor(Shell):
             )
         finally:
             current_lease.reset(outer)
-        tell(self.actor_ref, WorkEnded(outcome=outcome))
+        self._ended(outcome)
 
     def _ended(self, outcome: Outcome) -> None:
         release = None
         if self._lease is not None:
             release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
+        self._leave()
         tell(
             self._scheduler,
             Returned(
@@ -89,7 +99,36 @@ class Executor(Shell):
                 reconciling=self._job.previous is not None,
             ),
         )
-        self.stop()
+
+    def _leave(self) -> None:
+        """End the actor before anybody hears of it: on this thread, unless it has got one of its own."""
+        unbegun = self.actor_inbox.take()
+        with contextlib.suppress(pykka.ActorDeadError):  # it may have broken meanwhile
+            self.stop()
+        if unbegun:
+            self._actor_loop()
+        else:
+            self.actor_stopped.wait()
+
+
+class _Inbox(SimpleQueue[Any]):
+    """An inbox whose first message begins the actor's loop, if nobody has taken that on."""
+
+    begin: Callable[[], None]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._begun = threading.Lock()
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:  # noqa: FBT001, FBT002
+        """Put a message, and see to it that somebody takes it."""
+        super().put(item, block, timeout)
+        if self.take():
+            self.begin()
+
+    def take(self) -> bool:
+        """Take it on to run the actor's loop; only the first one may."""
+        return self._begun.acquire(blocking=False)
 
 
 class Port:

@@ -13,10 +13,12 @@ from pydantic import JsonValue
 from actors.actions import (
     Address,
     AskMachine,
+    CancelTimer,
     Judge,
     NodeChanged,
     RunChanged,
     RunLeft,
+    SetTimer,
     TimerName,
 )
 from hostres.errors import Code, HostlerError
@@ -334,13 +336,6 @@ class Vacate:
 # --- to an executor -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkEnded:
-    """The work has left its helper thread."""
-
-    outcome: Outcome
-
-
 # --- to the run store ---------------------------------------------------------------------------------------------
 
 
@@ -554,21 +549,12 @@ class Vacated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartTimer:
-    """Send `Due` to *reply_to* after so many seconds."""
+class ChangeTimers:
+    """Set and forget timers of an owner, in this order; *reply_to* gets a `Due` for each that runs out."""
 
     owner: str
-    timer: TimerName
-    seconds: float
+    changes: tuple[SetTimer | CancelTimer, ...]
     reply_to: Address
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopTimer:
-    """Forget a timer."""
-
-    owner: str
-    timer: TimerName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

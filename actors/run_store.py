@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from actors.actions import Address, TimerName
+from actors.actions import Address, SetTimer, TimerName
 from actors.messages import (
+    ChangeTimers,
     ClaimRefused,
     ClaimRun,
     Commit,
@@ -30,7 +31,6 @@ from actors.messages import (
     RequestsFound,
     RunClaimed,
     RunCreated,
-    StartTimer,
     Woken,
 )
 from actors.shell import Shell, tell
@@ -38,8 +38,8 @@ from hostres.errors import Code, HostlerError
 from store.hosts import HostIdentity
 from store.run_store import RunStore as Store
 
-GATHER: Final = TimerName(kind="gather")
 GATHER_S: Final = 0.01
+GATHER: Final = SetTimer(timer=TimerName(kind="gather"), seconds=GATHER_S)
 """How much finished pure work a crash may cost, which is done again then."""
 
 
@@ -114,9 +114,7 @@ class RunStore(Shell):
     def _flush_in_time(self, commit: Commit) -> None:
         if not commit.awaited:
             if len(self._pending) == 1:
-                self._timer.tell(
-                    StartTimer(owner=self.actor_urn, timer=GATHER, seconds=GATHER_S, reply_to=self.actor_ref)
-                )
+                self._timer.tell(ChangeTimers(owner=self.actor_urn, changes=(GATHER,), reply_to=self.actor_ref))
         elif self.actor_inbox.empty():
             self._flush()
         elif not self._will_flush:

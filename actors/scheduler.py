@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -42,6 +42,7 @@ from actors.messages import (
     Admitted,
     Adopt,
     Begin,
+    ChangeTimers,
     Commit,
     CommitRefused,
     Committed,
@@ -58,8 +59,6 @@ from actors.messages import (
     Returned,
     RunLost,
     SchedulingMessage,
-    StartTimer,
-    StopTimer,
     StopTimers,
     Vacate,
     Vacated,
@@ -95,6 +94,8 @@ Working = tuple[str, int, bool]
 VACATE_S: Final = OVERDUE_AFTER_S
 """How long the work of a scheduler that goes may take to end."""
 
+Word = NodeChanged | RunChanged | AskMachine | WithdrawAsk | GiveBack | Judge | AnswerPublication | RunLeft
+"""What is said to others, or done in passing."""
 Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers
 
 
@@ -228,18 +229,30 @@ class Scheduler(Shell):
             )
         elif self._outbox:  # nothing may overtake what waits for the disk
             self._outbox[-1][1].extend(decision.after)
-        for action in decision.now:
-            self._perform(action)
+        self._perform_all(decision.now)
         if decision.transaction is None and not self._outbox:
-            for action in decision.after:
-                self._perform(action)
+            self._perform_all(decision.after)
 
     def _release_outbox(self, number: int) -> None:
+        released: list[Action] = []
         while self._outbox and self._outbox[0][0] <= number:
-            for action in self._outbox.popleft()[1]:
-                self._perform(action)
+            released += self._outbox.popleft()[1]
+        self._perform_all(released)
 
-    def _perform(self, action: Action) -> None:
+    def _perform_all(self, actions: Iterable[Action]) -> None:
+        """Perform what a decision or a commit lets out; what it changes of timers is one message."""
+        timers: list[SetTimer | CancelTimer] = []
+        for action in actions:
+            if isinstance(action, SetTimer | CancelTimer):
+                timers.append(action)
+            else:
+                self._perform(action)
+        if timers:
+            self._services.timer.tell(
+                ChangeTimers(owner=self.actor_urn, changes=tuple(timers), reply_to=self.actor_ref)
+            )
+
+    def _perform(self, action: Word | Work) -> None:
         services = self._services
         match action:
             case NodeChanged() | RunChanged():
@@ -252,14 +265,6 @@ class Scheduler(Shell):
                 lease = self._leases.pop((action.node, action.number), None)
                 if lease is not None:
                     lease.release()
-            case SetTimer():
-                services.timer.tell(
-                    StartTimer(
-                        owner=self.actor_urn, timer=action.timer, seconds=action.seconds, reply_to=self.actor_ref
-                    )
-                )
-            case CancelTimer():
-                services.timer.tell(StopTimer(owner=self.actor_urn, timer=action.timer))
             case Judge():
                 services.authorization.tell(WantRuling(judge=action, reply_to=self.actor_ref))
             case AnswerPublication():

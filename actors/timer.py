@@ -5,8 +5,8 @@ import threading
 import time
 from typing import Any
 
-from actors.actions import Address, TimerName
-from actors.messages import Due, StartTimer, StopTimer, StopTimers
+from actors.actions import Address, CancelTimer, SetTimer, TimerName
+from actors.messages import ChangeTimers, Due, StopTimers
 from actors.shell import Shell, tell
 
 Key = tuple[str, TimerName]
@@ -37,20 +37,25 @@ class Timer(Shell):
         """Set or forget timers."""
         with self._changed:
             match message:
-                case StartTimer():
-                    self._count += 1
-                    key = message.owner, message.timer
-                    self._set[key] = self._count, message.reply_to
-                    heapq.heappush(self._heap, (time.monotonic() + message.seconds, self._count, key))
-                    if self._heap[0][1] == self._count:  # else its thread waits for an earlier one anyway
-                        self._changed.notify()
-                case StopTimer():
-                    self._set.pop((message.owner, message.timer), None)
+                case ChangeTimers():
+                    for change in message.changes:
+                        self._change(message, change)
                 case StopTimers():
                     for key in [key for key in self._set if key[0] == message.owner]:
                         del self._set[key]
                 case _:
                     super().handle(message)
+
+    def _change(self, message: ChangeTimers, change: SetTimer | CancelTimer) -> None:
+        key = message.owner, change.timer
+        if isinstance(change, CancelTimer):
+            self._set.pop(key, None)
+            return
+        self._count += 1
+        self._set[key] = self._count, message.reply_to
+        heapq.heappush(self._heap, (time.monotonic() + change.seconds, self._count, key))
+        if self._heap[0][1] == self._count:  # else its thread waits for an earlier one anyway
+            self._changed.notify()
 
     def _wait(self) -> None:
         with self._changed:

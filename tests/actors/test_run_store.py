@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from actors.mailbox import Mailbox
-from actors.messages import Commit, CommitRefused, Committed, Due, FenceLost, FollowRequests, RequestsArrived
+from actors.messages import (
+    ChangeTimers,
+    Commit,
+    CommitRefused,
+    Committed,
+    Due,
+    FenceLost,
+    FollowRequests,
+    RequestsArrived,
+)
 from actors.run_store import GATHER, GATHER_S, RunStore
 from hostres.errors import Code, HostlerError
 from store.transactions import Fence
@@ -126,9 +135,10 @@ def test_a_commit_nobody_waits_for_gathers_others_until_it_is_due_or_one_is_awai
     for number in range(3):
         actor.tell(Commit(number=number, transaction=number, reply_to=box, awaited=False))
     started = timer.get(timeout=5)
-    assert (started.timer, started.seconds, started.reply_to) == (GATHER, GATHER_S, actor)
+    assert started == ChangeTimers(owner=actor.actor_urn, changes=(GATHER,), reply_to=actor)
+    assert GATHER.seconds == GATHER_S
     assert not store.groups
-    actor.tell(Due(timer=GATHER))
+    actor.tell(Due(timer=GATHER.timer))
     assert box.get(timeout=5) == Committed(number=2)
     actor.tell(Commit(number=3, transaction=3, reply_to=box, awaited=False))
     actor.tell(Commit(number=4, transaction=4, reply_to=box))

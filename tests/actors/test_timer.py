@@ -2,9 +2,9 @@
 
 import pytest
 
-from actors.actions import TimerName
+from actors.actions import CancelTimer, SetTimer, TimerName
 from actors.mailbox import Mailbox
-from actors.messages import Due, StartTimer, StopTimer, StopTimers
+from actors.messages import ChangeTimers, Due, StopTimers
 from actors.timer import Timer
 from hostres.errors import HostlerError
 
@@ -16,12 +16,16 @@ def timer():
     actor.stop(block=True, timeout=5)
 
 
+def name(node):
+    return TimerName(kind="k", node=node)
+
+
 def start(box, node, seconds, owner="o"):
-    return StartTimer(owner=owner, timer=TimerName(kind="k", node=node), seconds=seconds, reply_to=box)
+    return ChangeTimers(owner=owner, changes=(SetTimer(timer=name(node), seconds=seconds),), reply_to=box)
 
 
 def due(node):
-    return Due(timer=TimerName(kind="k", node=node))
+    return Due(timer=name(node))
 
 
 def test_timers_come_in_the_order_of_their_times(timer):
@@ -36,11 +40,26 @@ def test_a_forgotten_timer_does_not_come_and_others_do(timer):
     timer.tell(start(box, "a", 0.02))
     timer.tell(start(box, "b", 0.04))
     timer.tell(start(box, "c", 0.03, owner="gone"))
-    timer.tell(StopTimer(owner="o", timer=TimerName(kind="k", node="a")))
+    timer.tell(ChangeTimers(owner="o", changes=(CancelTimer(timer=name("a")),), reply_to=box))
     timer.tell(StopTimers(owner="gone"))
     assert box.get(timeout=5) == due("b")
     with pytest.raises(HostlerError):
         box.get(timeout=0.03)
+
+
+def test_changes_of_one_message_count_in_their_order(timer):
+    box = Mailbox()
+    changes = (
+        SetTimer(timer=name("a"), seconds=0.0),
+        CancelTimer(timer=name("a")),
+        CancelTimer(timer=name("b")),
+        SetTimer(timer=name("b"), seconds=0.02),
+        SetTimer(timer=name("c"), seconds=0.01),
+    )
+    timer.tell(ChangeTimers(owner="o", changes=changes, reply_to=box))
+    assert [box.get(timeout=5), box.get(timeout=5)] == [due("c"), due("b")]
+    with pytest.raises(HostlerError):
+        box.get(timeout=0.02)
 
 
 def test_setting_a_timer_again_replaces_it(timer):

@@ -10,8 +10,10 @@ from pydantic import BaseModel
 from actors.authorization import Authorization
 from actors.executor import Executor
 from actors.host_resources import HostResources
-from actors.run_store import RunStore
+from actors.messages import ChangeTimers, Returned
+from actors.run_store import GATHER, RunStore
 from actors.scheduler import Scheduler
+from actors.shell import tell
 from actors.supervision import Budget, Deaths
 from actors.supervisor import Supervisor
 from actors.timer import Timer
@@ -91,6 +93,86 @@ def test_a_broken_executor_costs_its_node_alone():
         assert outcome.status is RunStatus.FAILED
         assert host.gave_up is None
         GO.set()
+
+
+@operation("test.claiming", version=1, policy=Policy(effect="local-read", claims={"slot": 1}))
+def claiming(ctx, input: Number) -> Number:
+    STARTED.append(ctx.idempotency_key)
+    GO.wait(60)
+    return input
+
+
+@workflow("holder", version=1)
+def holder(build):
+    return {"n": build.call(claiming, key="holder")["n"]}
+
+
+def test_what_a_broken_executor_held_comes_back_when_its_work_has_ended(tmp_path):
+    (tmp_path / "config.toml").write_text("[machine.capacity]\nslot = 1\n")
+    with Host() as host:
+        run = host.submit(holder)
+        until(lambda: STARTED)
+        the(Executor).tell(object())
+        assert run.wait(timeout=60).status is RunStatus.FAILED
+        with pytest.raises(HostlerError):
+            host.lease({"slot": 1}, wait=0)
+        GO.set()
+        host.lease({"slot": 1}, wait=60).release()
+
+
+@operation("test.quick", version=1, policy=Policy(effect="local-read"))
+def quick(ctx, input: Number) -> Number:
+    return Number(n=input.n + 1)
+
+
+@workflow("many", version=1)
+def many(build):
+    last = 0
+    for number in range(40):
+        last = build.call(quick, key=f"n{number:02}", input={"n": last})["n"]
+    return {"n": last}
+
+
+def test_executors_of_nodes_that_follow_one_another_use_the_same_threads(monkeypatch):
+    threads, loop = [], Executor._actor_loop
+
+    def noted(executor: Executor) -> None:
+        threads.append(threading.current_thread())
+        loop(executor)
+
+    monkeypatch.setattr(Executor, "_actor_loop", noted)
+    with Host() as host:
+        assert host.submit(many).wait(timeout=60).outputs == {"n": 40}
+    assert len(threads) == 40
+    assert len(set(threads)) < 20
+
+
+def test_an_executor_is_gone_before_its_scheduler_hears_of_the_end(monkeypatch):
+    there = []
+
+    def noted(address: Any, message: Any) -> bool:
+        if isinstance(message, Returned):
+            there.extend(pykka.ActorRegistry.get_by_class(Executor))
+        return tell(address, message)
+
+    monkeypatch.setattr("actors.executor.tell", noted)
+    with Host() as host:
+        assert host.submit(many).wait(timeout=60).outputs == {"n": 40}
+    assert there == []
+
+
+def test_a_node_costs_one_message_to_the_timer(monkeypatch):
+    messages, handle = [], Timer.handle
+
+    def noted(timer: Timer, message: Any) -> None:
+        messages.append(message)
+        handle(timer, message)
+
+    monkeypatch.setattr(Timer, "handle", noted)
+    with Host() as host:
+        assert host.submit(many).wait(timeout=60).outputs == {"n": 40}
+    of_nodes = [message for message in messages if isinstance(message, ChangeTimers) and message.changes != (GATHER,)]
+    assert 40 <= len(of_nodes) <= 41  # the first one is set when the run begins
 
 
 def test_a_host_whose_actors_keep_breaking_gives_up_and_its_run_can_be_resumed():
