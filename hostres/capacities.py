@@ -162,7 +162,7 @@ def set_capacities(folder: Path, environ: Mapping[str, str], changes: Mapping[st
                     _put_in_force(folder, changes, written)
                     return
     except OSError as error:
-        raise unavailable("the capacities cannot be changed", error) from error
+        raise unavailable("nothing was changed, as the capacities cannot be written", error) from error
     raise HostlerError(Code.CONFLICT, f"somebody else is changing {path} all the time", "try again later")
 
 
@@ -180,12 +180,9 @@ def _put_in_force(folder: Path, changes: Mapping[str, int | None], draft: Replac
     decision_file = DecisionFile(str(folder))
     listing = tickets.scan()
     state = Profile(state_file, tickets, Sweeper(tickets), {}).agreed(listing)
-    if draft is not None:
-        draft.commit()
+    defaults = default_capacity()
     now_boot_ns = boot_ns()
     decided = {name: Decision(units=units, boot_ns=now_boot_ns) for name, units in changes.items()}
-    decision_file.write({**decision_file.read(), **decided})
-    defaults = default_capacity()
     capacity = dict(state.capacity)
     for name, wanted in changes.items():
         units = defaults.get(name) if wanted is None else wanted
@@ -193,10 +190,22 @@ def _put_in_force(folder: Path, changes: Mapping[str, int | None], draft: Replac
             capacity.pop(name, None)
         else:
             capacity[name] = units
-    next_ticket = max(listing.highest + 1, state.next_ticket)
-    for name in _concerned(tickets, listing, capacity):
-        poke(tickets.path(name))  # it waits at the gate until all is done
-    state_file.write(state._replace(capacity=capacity, next_ticket=next_ticket))
+    wanted_state = state._replace(capacity=capacity, next_ticket=max(listing.highest + 1, state.next_ticket))
+    try:
+        decision_file.prepare({**decision_file.read(), **decided})
+        state_file.prepare(wanted_state)  # whatever has no room has said so by now
+        for name in _concerned(tickets, listing, capacity):
+            poke(tickets.path(name))  # it waits at the gate until all is done
+        if draft is not None:
+            draft.commit()
+        decision_file.commit()  # changes nothing as long as the state says otherwise
+        state_file.commit(wanted_state)
+    except BaseException:
+        decision_file.discard()
+        state_file.discard()
+        if draft is not None:
+            draft.undo()
+        raise
 
 
 def _concerned(tickets: TicketFolder, listing: Listing, capacity: Mapping[str, int]) -> Iterable[str]:

@@ -67,6 +67,16 @@ class DecisionFile:
             OSError: They cannot be written; the old ones stand.
 
         """
+        self.prepare(decisions)
+        self.commit()
+
+    def prepare(self, decisions: Mapping[str, Decision]) -> None:
+        """Write the next decisions beside the old ones, which stand until `commit`.
+
+        Raises:
+            OSError: They cannot be written.
+
+        """
         text = json.dumps(
             {
                 "format": _FORMAT,
@@ -79,7 +89,20 @@ class DecisionFile:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._new)
         write_new(self._new, text.encode())
+
+    def commit(self) -> None:
+        """Put in their place what `prepare` wrote.
+
+        Raises:
+            OSError: They cannot be renamed; the old ones stand.
+
+        """
         os.rename(self._new, self.place)
+
+    def discard(self) -> None:
+        """Take away what `prepare` wrote and nobody put in its place."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._new)
 
 
 def _decision(name: str, value: Any) -> Decision | None:

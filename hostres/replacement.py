@@ -25,6 +25,9 @@ def replacement(path: Path, data: bytes) -> "Iterator[Replacement]":
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)
+    before = None
+    with contextlib.suppress(FileNotFoundError), open(target, "rb") as file:  # noqa: PTH123
+        before = file.read()
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
     draft = os.path.join(folder, f".{name}.{os.urandom(6).hex()}")
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -33,7 +36,7 @@ def replacement(path: Path, data: bytes) -> "Iterator[Replacement]":
             _write(fd, data, target)
         finally:
             os.close(fd)
-        one = Replacement(draft, target)
+        one = Replacement(draft, target, before)
         yield one
         if one.committed:
             _sync(folder)
@@ -50,9 +53,10 @@ class Replacement:
 
     """
 
-    def __init__(self, draft: str, target: str) -> None:
+    def __init__(self, draft: str, target: str, before: bytes | None) -> None:
         self._draft = draft
         self._target = target
+        self._before = before
         self.committed = False
 
     def commit(self) -> None:
@@ -64,6 +68,22 @@ class Replacement:
         """
         os.rename(self._draft, self._target)
         self.committed = True
+
+    def undo(self) -> None:
+        """Give the file back what was in it, if `commit` has replaced that; nothing, if there was none.
+
+        Raises:
+            OSError: It cannot be written.
+
+        """
+        if not self.committed:
+            return
+        if self._before is None:
+            os.unlink(self._target)
+        else:
+            with replacement(Path(self._target), self._before) as one:
+                one.commit()
+        self.committed = False
 
 
 def _write(fd: int, data: bytes, target: str) -> None:

@@ -91,6 +91,16 @@ class StateFile:
             OSError: It cannot be written; the old one stands.
 
         """
+        self.prepare(state)
+        self.commit(state)
+
+    def prepare(self, state: MachineState) -> None:
+        """Write the next state beside the old one, which stands until `commit`.
+
+        Raises:
+            OSError: It cannot be written.
+
+        """
         content = {
             "format": _FORMAT,
             "boot": state.boot,
@@ -104,9 +114,22 @@ class StateFile:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._new)
         write_new(self._new, json.dumps(content).encode())
+
+    def commit(self, state: MachineState) -> None:
+        """Put in its place what `prepare` wrote.
+
+        Raises:
+            OSError: It cannot be renamed; the old one stands.
+
+        """
         os.rename(self._new, self.place)
         status = os.lstat(self.place)
         self._seen, self._state = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns), state
+
+    def discard(self) -> None:
+        """Take away what `prepare` wrote and nobody put in its place."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._new)
 
 
 def _parse(data: bytes) -> MachineState:

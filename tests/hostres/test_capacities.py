@@ -1,14 +1,19 @@
 """A person changes what the machine has."""
 
+import errno
 import os
 import stat
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 from hostres import capacities as module
+from hostres import decisions, state
 from hostres.capacities import capacities, set_capacities
 from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError
@@ -144,6 +149,42 @@ def test_nothing_is_changed_when_the_configuration_cannot_be(tmp_path: Path) -> 
         with refused(Code.UNAVAILABLE):
             change(x=5)
         assert machine.capacity["x"] == 1
+
+
+@pytest.mark.parametrize("text", ["[machine.capacity]\nx = 1\n", None], ids=["changed", "new"])
+@pytest.mark.parametrize("kind", [state, decisions], ids=["state", "decisions"])
+@pytest.mark.parametrize("step", ["write_new", "os"])
+def test_nothing_is_changed_when_what_is_in_force_cannot_be(
+    kind: ModuleType, step: str, text: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, and a file that cannot be renamed."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if text is not None:
+        configuration().write_text(text)
+    with coordinator(x=1) as machine, machine.lease({"x": 1}), coordinator(x=1) as other:
+        with monkeypatch.context() as broken:
+            broken.setattr(kind, step, refuse if step == "write_new" else Renameless(refuse))
+            with refused(Code.UNAVAILABLE, "nothing was changed"):
+                change(x=5, y=1)
+        assert (configuration().read_text() if configuration().exists() else None) == text
+        assert [path.name for path in configuration().parent.glob(".*")] == []
+        assert list(machine_folder(os.environ).glob(".new*")) == []
+        assert machine.capacity["x"] == 1
+        with refused(Code.WAIT_TIMEOUT):
+            other.lease({"x": 1}, wait=0)
+
+
+class Renameless:
+    """The module `os`, but for its rename."""
+
+    def __init__(self, rename: Callable[..., None]) -> None:
+        self.rename = rename
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
 
 
 @pytest.mark.parametrize("changes", [{"Bad": 1}, {"x": -1}, {"x": 2**60}])
