@@ -46,9 +46,19 @@ def machine_folder(environ: Mapping[str, str]) -> Path:
     Args:
         environ: `HOSTLER_MACHINE_DIR` in it overrides the place.
 
+    Raises:
+        HostlerError: `invalid-data`: that is no absolute path, so that it would be another folder for programs that
+            were started elsewhere; `unavailable`, see `user_home`.
+
     """
     override = environ.get("HOSTLER_MACHINE_DIR")
     if override:
+        if not os.path.isabs(override):  # noqa: PTH117
+            raise HostlerError(
+                Code.INVALID_DATA,
+                f"HOSTLER_MACHINE_DIR is {override!r}, which is another folder wherever a program starts",
+                "give it as an absolute path, without ~",
+            )
         return Path(os.path.abspath(override))
     return user_home() / ".local" / "state" / "hostler" / "admission"
 

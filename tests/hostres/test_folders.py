@@ -143,3 +143,9 @@ def test_the_machine_folder_depends_on_the_user_alone() -> None:
     assert machine_folder({}) == expected
     assert machine_folder({"HOME": "/elsewhere", "XDG_STATE_HOME": "/x", "HOSTLER_HOME": "/y"}) == expected
     assert machine_folder({"HOSTLER_MACHINE_DIR": "/z"}) == Path("/z")
+
+
+@pytest.mark.parametrize("place", ["adm", "./adm", "../adm", "~/adm", "~"])
+def test_a_machine_folder_that_depends_on_where_a_program_starts_is_refused(place: str) -> None:
+    with refused(Code.INVALID_DATA, "absolute path"):
+        machine_folder({"HOSTLER_MACHINE_DIR": place})
