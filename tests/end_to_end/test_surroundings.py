@@ -1,5 +1,6 @@
 """Odd surroundings: closed or unwritable standard streams, undecodable words, endless files, a folder that is gone."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hostres.coordinator import Coordinator
 from tests.crash.support import ROOT, hostler, show
 
 ENVIRONMENT = {"PYTHONPATH": str(ROOT)}
@@ -74,6 +76,38 @@ def test_a_full_standard_output_is_told_in_one_line_and_is_no_bug(tmp_path):
     assert done.returncode == 69
     assert done.stderr.startswith("hostler: error[unavailable]: No space left on device")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("unwritable", ["full", "pipe"])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["exec", "--claim", "cpu=1", "--wait", "0s", "--", "true"], 75),
+        (["exec", "--", "./nope"], 127),
+        (["exec", "--claim", "nope=1", "--", "true"], 2),
+        (["exec", "--priority", "high", "--", "true"], 2),
+        (["machine", "revoke", "9999"], 4),
+        (["exec", "--", "sh", "-c", "exit 7"], 7),
+    ],
+    ids=["timeout", "program", "claim", "usage", "revoke", "command"],
+)
+def test_a_standard_error_that_takes_nothing_does_not_cost_the_exit_code(words, code, unwritable):
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[machine.capacity]\ncpu = 1\n")
+    command = [sys.executable, "-m", "hostler"]
+    if unwritable == "full":
+        error = os.open("/dev/full", os.O_WRONLY)
+    else:
+        read, error = os.pipe()
+        os.close(read)
+    hold = contextlib.nullcontext()
+    if code == 75:
+        hold = Coordinator(Path(os.environ["HOSTLER_MACHINE_DIR"]), explicit={"cpu": 1}).lease({"cpu": 1})
+    try:
+        with hold:
+            done = subprocess.run([*command, *words], env={**os.environ, **ENVIRONMENT}, stderr=error, check=False)
+    finally:
+        os.close(error)
+    assert done.returncode == code
 
 
 def test_a_character_that_a_terminal_cannot_show_does_not_end_a_run(tmp_path):
