@@ -5,6 +5,7 @@ for it and passed on. When it is stopped by job control so are we, so that the s
 continues both. A stopped command keeps its ticket.
 """
 
+import contextlib
 import os
 import signal
 from collections.abc import Callable, Collection
@@ -25,7 +26,15 @@ FORWARDED: Final = frozenset(
 """Signals that a process sends to us are meant for the command."""
 
 JOB_STOPS: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
-"""Signals by which a terminal or a shell stops a job. Who sends SIGSTOP to the command alone means it alone."""
+"""Signals by which a terminal or a shell stops a job.
+
+Who sends SIGSTOP to the command alone means it alone; but in the foreground of a terminal that would leave nobody to
+read what is typed there, so that it stops the job too.
+"""
+
+CHANGES: Final = os.WNOHANG | os.WUNTRACED | os.WCONTINUED
+
+TERMINAL: Final = "/dev/tty"
 
 PYTHON_IGNORES: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -45,23 +54,31 @@ def run_job(lease: Lease, program: str, argv: list[str]) -> int:
         HostlerError: `unavailable`: it cannot be executed.
 
     """
-    watched = {*FORWARDED, signal.SIGCHLD}
+    watched = {*FORWARDED, signal.SIGCHLD, signal.SIGCONT}
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     pid = spawn(lease, program, argv, before)
+    stopped = False
     while True:
         news = signal.sigwaitinfo(watched)
-        if news.si_signo == signal.SIGCHLD:
-            changed, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
-            while changed and os.WIFSTOPPED(status) and os.WSTOPSIG(status) in JOB_STOPS:
-                _stop()
-                changed, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
-                if not changed:
-                    os.kill(pid, signal.SIGCONT)  # we alone were continued
-            if changed and (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
+        if news.si_signo not in (signal.SIGCHLD, signal.SIGCONT):
+            if news.si_code <= 0:  # sent by a process, not by the terminal
+                os.kill(pid, news.si_signo)
+            continue
+        continued = news.si_signo == signal.SIGCONT
+        changed, status = os.waitpid(pid, CHANGES)
+        while changed:
+            if os.WIFEXITED(status) or os.WIFSIGNALED(status):
                 return exit_code(status)
-        elif news.si_code <= 0:  # sent by a process, not by the terminal
-            os.kill(pid, news.si_signo)
+            stopped = os.WIFSTOPPED(status)
+            if stopped and os.WSTOPSIG(status) in JOB_STOPS:
+                continued = _stop()
+            elif stopped and (terminal := _terminal_of(pid)) is not None:
+                continued = _stop()
+                _give_back(terminal, pid)
+            changed, status = os.waitpid(pid, CHANGES)
+        if stopped and continued:
+            os.kill(pid, signal.SIGCONT)  # we alone were continued
 
 
 def spawn(
@@ -130,8 +147,33 @@ def exit_code(status: int) -> int:
     return code if code >= 0 else EXIT_SIGNAL - code
 
 
-def _stop() -> None:
-    """Stop until somebody continues us."""
+def _stop() -> bool:
+    """Stop until somebody continues us; return whether we were, as where there is no shell to do it we do not stop."""
     os.kill(os.getpid(), signal.SIGTSTP)  # blocked here, so that it is one with the terminal's own, if that comes too
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
+    return signal.sigtimedwait({signal.SIGCONT}, 0) is not None  # which was blocked, so that it is kept
+
+
+def _terminal_of(pid: int) -> int | None:
+    """Return the process group that has our terminal, if that is ours or the command's."""
+    with contextlib.suppress(OSError):
+        fd = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            group = os.tcgetpgrp(fd)
+        finally:
+            os.close(fd)
+        if group in (os.getpgrp(), os.getpgid(pid)):
+            return group
+    return None
+
+
+def _give_back(group: int, pid: int) -> None:
+    """Let the command, a shell perhaps, have our terminal again that its own process group had, if we have it now."""
+    if group != os.getpgrp() and _terminal_of(pid) == os.getpgrp():
+        with contextlib.suppress(OSError):
+            fd = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+            try:
+                os.tcsetpgrp(fd, group)
+            finally:
+                os.close(fd)

@@ -80,6 +80,50 @@ def test_ctrl_z_stops_the_job_fg_continues_it_and_it_keeps_its_place_meanwhile()
         terminal.wait()
 
 
+@pytest.mark.parametrize("own_group", [False, True], ids=["plain", "like-a-shell"])
+def test_a_command_that_stops_itself_in_the_foreground_gives_the_shell_its_terminal_back(own_group: bool) -> None:
+    code = f"""
+import os, signal, sys
+if {own_group}:
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+for _ in range(3):
+    os.kill(os.getpid(), signal.SIGSTOP)
+    print("got", sys.stdin.readline().strip(), flush=True)
+if {own_group}:
+    os.tcsetpgrp(0, os.getpgid(os.getppid()))
+sys.exit(4)
+"""
+    command = [*PROGRAM, "exec", "--claim", "x=1", "--", PYTHON, "-c", code]
+    with Terminal(program=(PYTHON, "-c", SHELL, *command)) as terminal:
+        for number in range(3):
+            terminal.expect("stopped by")
+            (row,) = rows("admitted")
+            eventually(partial(_all_stopped, [one.pid for one in row.processes]))
+            terminal.screen = ""
+            terminal.write("fg\n")
+            terminal.expect("command fg")
+            terminal.write(f"{number}\n")
+            terminal.expect(f"got {number}")
+        terminal.expect("ended with 4")
+        terminal.wait()
+
+
+def test_where_no_shell_would_continue_the_job_the_command_alone_is_stopped() -> None:
+    with Terminal("exec", "--claim", "x=1", "--", PYTHON, "-c", ANSWERS) as terminal:
+        terminal.expect("ready")
+        (row,) = rows("admitted")
+        (pid,) = (one.pid for one in row.processes if one.pid != row.pid)
+        os.kill(pid, signal.SIGSTOP)
+        eventually(lambda: (state(pid), state(row.pid)) == ("T", "S"))
+        os.kill(row.pid, signal.SIGCONT)
+        eventually(lambda: state(pid) != "T")
+        terminal.write("go\n")
+        terminal.expect("got go")
+        assert terminal.wait() == 4
+
+
 def _all_stopped(pids: list[int]) -> bool:
     return {state(pid) for pid in pids} == {"T"}
 
@@ -137,6 +181,10 @@ def test_who_stops_the_command_alone_means_it_alone() -> None:
         eventually(lambda: state(pid) == "T")
         eventually(lambda: state(process.pid) == "S")
         os.kill(pid, signal.SIGCONT)
+        eventually(lambda: state(pid) != "T")
+        os.kill(pid, signal.SIGSTOP)
+        eventually(lambda: state(pid) == "T")
+        process.send_signal(signal.SIGCONT)
         assert process.stdin is not None
         process.stdin.write(b"go\n")
         process.stdin.flush()
