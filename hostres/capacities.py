@@ -6,7 +6,8 @@ told, and who holds keeps it. The configuration is changed with it, so that the 
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+import signal
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -166,6 +167,16 @@ def set_capacities(folder: Path, environ: Mapping[str, str], changes: Mapping[st
     raise HostlerError(Code.CONFLICT, f"somebody else is changing {path} all the time", "try again later")
 
 
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let no signal to this thread come between one step and the next."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _stamp(path: Path) -> tuple[int, int, int] | None:
     try:
         status = os.stat(path)  # noqa: PTH116
@@ -196,10 +207,11 @@ def _put_in_force(folder: Path, changes: Mapping[str, int | None], draft: Replac
         state_file.prepare(wanted_state)  # whatever has no room has said so by now
         for name in _concerned(tickets, listing, capacity):
             poke(tickets.path(name))  # it waits at the gate until all is done
-        if draft is not None:
-            draft.commit()
-        decision_file.commit()  # changes nothing as long as the state says otherwise
-        state_file.commit(wanted_state)
+        with _undisturbed():
+            if draft is not None:
+                draft.commit()
+            decision_file.commit()  # changes nothing as long as the state says otherwise
+            state_file.commit(wanted_state)
     except BaseException:
         decision_file.discard()
         state_file.discard()

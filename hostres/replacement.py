@@ -30,8 +30,8 @@ def replacement(path: Path, data: bytes) -> "Iterator[Replacement]":
         before = file.read()
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
     draft = os.path.join(folder, f".{name}.{os.urandom(6).hex()}")
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             _write(fd, data, target)
         finally:
@@ -39,7 +39,8 @@ def replacement(path: Path, data: bytes) -> "Iterator[Replacement]":
         one = Replacement(draft, target, before)
         yield one
         if one.committed:
-            _sync(folder)
+            with contextlib.suppress(OSError):  # it stands; whether also after a power failure is all that is left open
+                _sync(folder)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)

@@ -1,11 +1,15 @@
 """`hostler machine`: see and change what the machine has, and take back a ticket."""
 
 import argparse
+import contextlib
 import json
 import os
 import re
+import signal
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, command_parser
 from hostler.views.machine_rules import rules_text
@@ -19,6 +23,10 @@ from hostres.top import REVOKED, Row, snapshot
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
+
+
+ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a process without a word, unless it listens to them."""
 
 
 def add(subparsers: "Subparsers") -> None:
@@ -65,10 +73,35 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "set":
         changes = _changes(args.changes)
         _require_person("change what the machine has")
-        set_capacities(machine_folder(os.environ), os.environ, changes)
+        with _ended_in_order():
+            set_capacities(machine_folder(os.environ), os.environ, changes)
     found = capacities(machine_folder(os.environ), os.environ)
     sys.stdout.write(json.dumps(_to_json(found), indent=2) + "\n" if args.json else _text(found))
     return 0
+
+
+class _Ended(BaseException):
+    """Somebody ends this process."""
+
+
+@contextlib.contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Clean up before a signal ends this process."""
+    heard: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        heard.append(number)
+        raise _Ended
+
+    before = {number: signal.signal(number, end) for number in ENDS if signal.getsignal(number) is signal.SIG_DFL}
+    try:
+        yield
+    except _Ended:
+        signal.signal(heard[0], signal.SIG_DFL)
+        signal.raise_signal(heard[0])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _revoke(args: argparse.Namespace) -> int:

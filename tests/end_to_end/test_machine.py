@@ -2,11 +2,16 @@
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
-from tests.end_to_end.support import finished, hostler, refused, told
-from tests.hostres.support import children, coordinator, holder, rows, waiting
+import pytest
+
+from hostres.folders import machine_folder
+from hostres.locks import Gate
+from tests.end_to_end.support import TIMEOUT_S, finished, hostler, refused, started, told
+from tests.hostres.support import children, coordinator, eventually, holder, rows, waiting
 
 
 def test_capacities_are_shown_with_their_sources() -> None:
@@ -36,6 +41,23 @@ def test_raising_lets_a_waiting_command_go() -> None:
         waiting(1)
         hostler("machine", "set", "x=2")
         assert waiter.line().startswith("held")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_change_that_is_ended_while_it_waits_leaves_nothing_behind(number: int) -> None:
+    hostler("machine", "set", "x=1")
+    file = Path(os.environ["HOSTLER_CONFIG"])
+
+    def drafts() -> list[Path]:
+        return list(file.parent.glob(f".{file.name}.*"))
+
+    with Gate.at(f"{machine_folder(os.environ)}/gate"), started("machine", "set", "x=2") as process:
+        eventually(lambda: drafts() != [])
+        process.send_signal(number)
+        assert process.wait(TIMEOUT_S) == (130 if number == signal.SIGINT else -number)
+        assert drafts() == []
+    assert file.read_text() == "[machine.capacity]\nx = 1\n"
+    assert told("machine", "show")["capacity"]["x"]["units"] == 1
 
 
 def test_a_leaked_ticket_is_taken_back() -> None:
