@@ -1,5 +1,6 @@
 """The configuration file: where it is, and its content, read with the standard library alone."""
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
@@ -30,12 +31,15 @@ def read_configuration(path: Path) -> dict[str, Any]:
 
     Raises:
         HostlerError: `unsafe-state`: others can write it, or it is neither ours nor root's; `invalid-data`: it is not
-            TOML; `unavailable`.
+            TOML, or not a file; `unavailable`.
 
     """
     try:
-        with path.open("rb") as file:
-            _check_trusted(path, os.fstat(file.fileno()))
+        with open(path, "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise _no_file(path)
+            _check_trusted(path, status)
             import tomllib  # noqa: PLC0415  most have no such file
 
             return tomllib.load(file)
@@ -44,7 +48,18 @@ def read_configuration(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise HostlerError(Code.INVALID_DATA, f"{path} is not TOML: {error}", "correct the file") from None
     except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket
+            raise _no_file(path) from None
         raise unavailable(f"{path} cannot be read", error) from error
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for anybody who writes it."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def _no_file(path: Path) -> HostlerError:
+    return HostlerError(Code.INVALID_DATA, f"{path} is not a regular file", "use a file, or a link to one")
 
 
 def _check_trusted(path: Path, status: os.stat_result) -> None:

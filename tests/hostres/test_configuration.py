@@ -3,6 +3,7 @@
 import grp
 import os
 import pwd
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,6 +35,21 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     capacity(tmp_path, "machine.capacity.x = 1")
     (tmp_path / "link").symlink_to("some.toml")
     assert machine_capacity({"HOSTLER_CONFIG": str(tmp_path / "link")}) == {"x": 1}
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "socket", "device"])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    """Reading it would wait for whoever writes it, or never end."""
+    path = tmp_path / "some.toml"
+    with socket.socket(socket.AF_UNIX) as listener:
+        if kind == "FIFO":
+            os.mkfifo(path, 0o600)
+        elif kind == "socket":
+            listener.bind(str(path))
+        else:
+            path.symlink_to("/dev/zero")
+        with pytest.raises(HostlerError, match="regular file", check=lambda error: error.code is Code.INVALID_DATA):
+            machine_capacity({"HOSTLER_CONFIG": str(path)})
 
 
 def groups(monkeypatch: pytest.MonkeyPatch, *, name: str, primary: int, members: tuple[str, ...] = ()) -> None:
