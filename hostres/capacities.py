@@ -14,7 +14,7 @@ from typing import Final
 
 from hostres.claims import default_capacity, is_name, is_units
 from hostres.clock import boot_ns
-from hostres.configuration import configuration_path, read_configuration
+from hostres.configuration import configuration_path
 from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder, refuse_network_file_system
@@ -23,7 +23,7 @@ from hostres.memory import available_mb
 from hostres.profile import Profile
 from hostres.queue import KEY
 from hostres.replacement import Replacement, replacement
-from hostres.settings import MachineSettings, machine_settings
+from hostres.settings import MachineSettings, check_number, machine_settings
 from hostres.state import StateFile
 from hostres.sweeping import Sweeper
 from hostres.tickets import Listing, TicketFolder
@@ -146,11 +146,12 @@ def set_capacities(folder: Path, environ: Mapping[str, str], changes: Mapping[st
     refuse_network_file_system(folder)
     private_folder(folder / "t")
     path = configuration_path(environ)
-    machine_settings(environ)  # a configuration that nobody could use is not changed
     try:
         for _ in range(TRIES):
             seen = _stamp(path)
-            read_configuration(path)
+            configured = machine_settings(environ).capacity  # what nobody could use is not changed
+            wanted = {**configured, **changes}
+            check_number([name for name, units in wanted.items() if units is not None], path)
             text = path.read_bytes().decode() if seen else ""
             for name, units in changes.items():
                 text = with_capacity(text, name, units)

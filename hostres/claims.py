@@ -12,6 +12,8 @@ MEMORY: Final = "memory-mb"
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*")
 MAX_NAME: Final = 255
+MAX_RESOURCES: Final = 200
+"""So many a configuration may set; what is agreed on must fit into one small file, whatever their names are."""
 MAX_UNITS: Final = 2**53 - 1
 MAX_KEYS: Final = 64
 MAX_KEY: Final = 512

@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from hostres.claims import is_name, is_units
+from hostres.claims import MAX_RESOURCES, is_name, is_units
 from hostres.clock import boot_id
 from hostres.locks import NEW
 from hostres.tickets import read_small, write_new
@@ -73,17 +73,18 @@ class DecisionFile:
     def prepare(self, decisions: Mapping[str, Decision]) -> None:
         """Write the next decisions beside the old ones, which stand until `commit`.
 
+        Only the last ones are kept, as nobody would read a large file; see `read` on what it is to miss one.
+
         Raises:
             OSError: They cannot be written.
 
         """
+        last = sorted(decisions.items(), key=lambda each: each[1].boot_ns)[-MAX_RESOURCES:]
         text = json.dumps(
             {
                 "format": _FORMAT,
                 "boot": boot_id(),
-                "decisions": {
-                    name: {"units": one.units, "boot_ns": one.boot_ns} for name, one in sorted(decisions.items())
-                },
+                "decisions": {name: {"units": one.units, "boot_ns": one.boot_ns} for name, one in sorted(last)},
             }
         )
         with contextlib.suppress(FileNotFoundError):

@@ -1,11 +1,11 @@
 """What `[machine]` of the configuration says: capacities, and how claims are admitted and their processes run."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hostres.claims import is_name, is_units
+from hostres.claims import MAX_RESOURCES, is_name, is_units
 from hostres.configuration import configuration_path, read_configuration
 from hostres.errors import Code, HostlerError
 from hostres.patience import Patience
@@ -82,9 +82,29 @@ def machine_capacity(environ: Mapping[str, str]) -> Mapping[str, int]:
     return machine_settings(environ).capacity
 
 
+def check_number(names: Collection[str], path: Path) -> None:
+    """Refuse more resources than the processes of a machine can agree on.
+
+    Args:
+        names: What the configuration sets, or is going to set.
+        path: Where it is.
+
+    Raises:
+        HostlerError: `invalid-profile`.
+
+    """
+    if len(names) > MAX_RESOURCES:
+        raise HostlerError(
+            Code.INVALID_PROFILE,
+            f"{len(names)} resources in [machine.capacity] of {path}, more than {MAX_RESOURCES}",
+            "set fewer; what takes turns together can be one resource of more units",
+        )
+
+
 def _capacity(value: Any, path: Path) -> Mapping[str, int]:
     if not isinstance(value, dict):
         raise HostlerError(Code.INVALID_PROFILE, f"[machine.capacity] in {path} is not a table", "write NAME = UNITS")
+    check_number(value, path)
     for name, units in value.items():
         if not (is_name(name) and is_units(units, least=0)):
             raise HostlerError(

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from hostres.claims import is_name, is_units
-from hostres.errors import HostlerError
+from hostres.errors import Code, HostlerError
+from hostres.folders import MAX_BYTES
 from hostres.locks import NEW
 from hostres.patience import DEFAULT, Patience
 from hostres.tickets import read_small, write_new
@@ -88,6 +89,7 @@ class StateFile:
         """Replace the state.
 
         Raises:
+            HostlerError: `invalid-profile`: it is more than anybody would read.
             OSError: It cannot be written; the old one stands.
 
         """
@@ -98,6 +100,7 @@ class StateFile:
         """Write the next state beside the old one, which stands until `commit`.
 
         Raises:
+            HostlerError: `invalid-profile`: it is more than anybody would read.
             OSError: It cannot be written.
 
         """
@@ -111,9 +114,16 @@ class StateFile:
             content["patience"] = state.patience.to_json()
         if state.real_memory:
             content["real_memory"] = True
+        data = json.dumps(content).encode()
+        if len(data) > MAX_BYTES:
+            raise HostlerError(
+                Code.INVALID_PROFILE,
+                f"{len(state.capacity)} resources would make {self.place} larger than {MAX_BYTES} bytes",
+                "set fewer resources, or give them shorter names",
+            )
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._new)
-        write_new(self._new, json.dumps(content).encode())
+        write_new(self._new, data)
 
     def commit(self, state: MachineState) -> None:
         """Put in its place what `prepare` wrote.

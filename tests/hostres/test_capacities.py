@@ -15,6 +15,7 @@ import pytest
 from hostres import capacities as module
 from hostres import decisions, state
 from hostres.capacities import capacities, set_capacities
+from hostres.claims import MAX_NAME, MAX_RESOURCES, MAX_UNITS
 from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
@@ -192,6 +193,29 @@ def test_what_is_no_capacity_is_refused(changes: dict[str, int | None]) -> None:
     with refused(Code.INVALID_DATA):
         set_capacities(machine_folder(os.environ), os.environ, changes)
     assert not machine_folder(os.environ).exists()
+
+
+def long_names(count: int) -> dict[str, int]:
+    return {f"{number:03d}".rjust(MAX_NAME, "r"): MAX_UNITS for number in range(count)}
+
+
+def test_as_many_resources_as_a_configuration_may_set_can_be_agreed_on_and_decided() -> None:
+    set_capacities(machine_folder(os.environ), os.environ, long_names(MAX_RESOURCES - 1))
+    change(x=1)
+    with coordinator() as machine:
+        machine.lease({"x": 1}).release()
+    change(x=2)
+    assert DecisionFile(str(machine_folder(os.environ))).read()["x"].units == 2
+
+
+def test_more_than_anybody_would_read_is_refused_before_it_is_written() -> None:
+    with coordinator(**long_names(300)) as machine, refused(Code.INVALID_PROFILE, "31[0-9] resources"):
+        machine.lease({})
+    with coordinator(x=1) as machine, machine.lease({"x": 1}):
+        with refused(Code.INVALID_PROFILE, "300 resources"):
+            set_capacities(machine_folder(os.environ), os.environ, long_names(300))
+        assert not configuration().exists()
+        assert "x" in shown()
 
 
 def test_two_that_change_different_capacities_at_once_both_succeed() -> None:

@@ -52,6 +52,11 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
             machine_capacity({"HOSTLER_CONFIG": str(path)})
 
 
+def test_more_resources_than_the_machine_can_agree_on_are_refused_with_their_number(tmp_path: Path) -> None:
+    with pytest.raises(HostlerError, match="201 resources", check=lambda error: error.code is Code.INVALID_PROFILE):
+        capacity(tmp_path, "[machine.capacity]\n" + "".join(f"r{number} = 1\n" for number in range(201)))
+
+
 def groups(monkeypatch: pytest.MonkeyPatch, *, name: str, primary: int, members: tuple[str, ...] = ()) -> None:
     """Let the test's user be `me`, and the group of its files be the given one."""
     gid = os.getegid()
