@@ -7,14 +7,14 @@ told, and who holds keeps it. The configuration is changed with it, so that the 
 import contextlib
 import os
 import signal
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hostres.claims import default_capacity, is_name, is_units
 from hostres.clock import boot_ns
-from hostres.configuration import configuration_path
+from hostres.configuration import BYTE_ORDER_MARK, configuration_path
 from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder, refuse_network_file_system
@@ -133,8 +133,9 @@ def set_capacities(folder: Path, environ: Mapping[str, str], changes: Mapping[st
         changes: Resource → units; None takes an own resource away, and gives one of every machine its default back.
 
     Raises:
-        HostlerError: `invalid-data`: no name or no units, or a configuration that cannot be changed; `conflict`:
-            somebody changes the configuration all the time; `unsafe-state`, `unavailable`. Then nothing is changed.
+        HostlerError: `invalid-data`: no name or no units, or a configuration that cannot be changed; `not-found`: a
+            resource to be taken away is not there; `invalid-profile`: too many; `conflict`: somebody changes the
+            configuration all the time; `unsafe-state`, `unavailable`. Then nothing is changed.
 
     """
     for name, units in changes.items():
@@ -152,16 +153,18 @@ def set_capacities(folder: Path, environ: Mapping[str, str], changes: Mapping[st
             configured = machine_settings(environ).capacity  # what nobody could use is not changed
             wanted = {**configured, **changes}
             check_number([name for name, units in wanted.items() if units is not None], path)
-            text = path.read_bytes().decode() if seen else ""
+            before = path.read_bytes() if seen else b""
+            mark = BYTE_ORDER_MARK if before.startswith(BYTE_ORDER_MARK) else b""
+            text = before.removeprefix(mark).decode()
             for name, units in changes.items():
                 text = with_capacity(text, name, units)
             if not seen and not text:
                 draft: contextlib.AbstractContextManager[Replacement | None] = contextlib.nullcontext()
             else:
-                draft = replacement(path, text.encode())
+                draft = replacement(path, mark + text.encode())
             with draft as written, Gate.at(f"{folder}/gate"):
                 if _stamp(path) == seen:
-                    _put_in_force(folder, changes, written)
+                    _put_in_force(folder, changes, written, configured)
                     return
     except OSError as error:
         raise unavailable("nothing was changed, as the capacities cannot be written", error) from error
@@ -186,13 +189,20 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _put_in_force(folder: Path, changes: Mapping[str, int | None], draft: Replacement | None) -> None:
+def _put_in_force(
+    folder: Path, changes: Mapping[str, int | None], draft: Replacement | None, configured: Collection[str]
+) -> None:
     tickets = TicketFolder(str(folder / "t"))
     state_file = StateFile(str(folder))
     decision_file = DecisionFile(str(folder))
     listing = tickets.scan()
     state = Profile(state_file, tickets, Sweeper(tickets), {}).agreed(listing)
     defaults = default_capacity()
+    for name, units in changes.items():
+        if units is None and not (name in state.capacity or name in configured or name in defaults):
+            raise HostlerError(
+                Code.NOT_FOUND, f"there is no resource {name} to take back", "see `hostler machine show`"
+            )
     now_boot_ns = boot_ns()
     decided = {name: Decision(units=units, boot_ns=now_boot_ns) for name, units in changes.items()}
     capacity = dict(state.capacity)

@@ -5,10 +5,13 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import user_home
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+"""What some editors begin a text in UTF-8 with."""
 
 
 def configuration_path(environ: Mapping[str, str]) -> Path:
@@ -42,7 +45,7 @@ def read_configuration(path: Path) -> dict[str, Any]:
             _check_trusted(path, status)
             import tomllib  # noqa: PLC0415  most have no such file
 
-            return tomllib.load(file)
+            return tomllib.loads(file.read().removeprefix(BYTE_ORDER_MARK).decode())
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (ValueError, RecursionError) as error:

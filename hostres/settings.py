@@ -64,6 +64,8 @@ def machine_settings(environ: Mapping[str, str]) -> MachineSettings:
     group = machine.get("group")
     if not (group is None or (isinstance(group, str) and group)):
         raise _invalid("group", group, path, 'write group = "NAME"')
+    if group is not None:
+        group_number(group)
     memory = machine.get("memory")
     if not (memory is None or memory in MEMORY):
         raise _invalid("memory", memory, path, 'write memory = "available", or "claimed", which is the default')
@@ -80,6 +82,23 @@ def machine_settings(environ: Mapping[str, str]) -> MachineSettings:
 def machine_capacity(environ: Mapping[str, str]) -> Mapping[str, int]:
     """Return the capacities under `[machine.capacity]`, resource → units; see `machine_settings`."""
     return machine_settings(environ).capacity
+
+
+def group_number(name: str) -> int:
+    """Return the number of the group that shares the machine folder.
+
+    Raises:
+        HostlerError: `invalid-profile`: there is no such group.
+
+    """
+    import grp  # noqa: PLC0415  few share
+
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise HostlerError(
+            Code.INVALID_PROFILE, f"there is no group {name}", "correct group in [machine] of the configuration"
+        ) from None
 
 
 def check_number(names: Collection[str], path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
-from hostres.settings import machine_settings
+from hostres.settings import group_number, machine_settings
 
 MODE: Final = 0o2770
 BELOW: Final = ("t", "revoked")
@@ -25,8 +25,7 @@ def shared_with(path: Path, status: os.stat_result) -> int | None:
         status: What `lstat` says of it.
 
     Raises:
-        HostlerError: `unsafe-state`: it is meant to be shared, and is not as it must be; `invalid-profile`: there is no
-            such group; or as `machine_settings`.
+        HostlerError: `unsafe-state`: it is meant to be shared, and is not as it must be; or as `machine_settings`.
 
     """
     root = machine_folder(os.environ)
@@ -35,14 +34,7 @@ def shared_with(path: Path, status: os.stat_result) -> int | None:
     name = machine_settings(os.environ).group
     if name is None:
         return None
-    import grp  # noqa: PLC0415  few share
-
-    try:
-        group = grp.getgrnam(name).gr_gid
-    except KeyError:
-        raise HostlerError(
-            Code.INVALID_PROFILE, f"there is no group {name}", "correct group in [machine] of the configuration"
-        ) from None
+    group = group_number(name)
     mode = stat.S_IMODE(status.st_mode)
     if mode == MODE and status.st_gid == group:
         return group

@@ -64,7 +64,7 @@ def where(path: Path, keys: Sequence[str]) -> str:
 
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError):
         return str(path)
     for found in re.finditer(rf"(?<![\w-]){re.escape(keys[-1])}(?![\w-])", text):

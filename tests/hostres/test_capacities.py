@@ -218,6 +218,22 @@ def test_more_than_anybody_would_read_is_refused_before_it_is_written() -> None:
         assert "x" in shown()
 
 
+def test_a_resource_that_nobody_has_set_cannot_be_taken_back() -> None:
+    change(x=1)
+    with refused(Code.NOT_FOUND, "no resource nope"):
+        change(nope=None, x=2)
+    assert shown()["x"][0] == 1
+    configuration().write_text("[machine.capacity]\nx = 1\ny = 2\n")  # y is not in force yet
+    change(y=None, ffmpeg=None)
+    assert configuration().read_text() == "[machine.capacity]\nx = 1\n"
+
+
+def test_a_configuration_keeps_its_byte_order_mark() -> None:
+    configuration().write_text("[machine.capacity]\nx = 1\n", encoding="utf-8-sig")
+    change(x=2)
+    assert configuration().read_bytes() == b"\xef\xbb\xbf[machine.capacity]\nx = 2\n"
+
+
 def test_two_that_change_different_capacities_at_once_both_succeed() -> None:
     names = [f"r{number}" for number in range(6)]
     threads = [threading.Thread(target=partial(change, **{name: 3})) for name in names]

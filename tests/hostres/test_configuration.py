@@ -57,6 +57,19 @@ def test_more_resources_than_the_machine_can_agree_on_are_refused_with_their_num
         capacity(tmp_path, "[machine.capacity]\n" + "".join(f"r{number} = 1\n" for number in range(201)))
 
 
+def test_a_byte_order_mark_is_no_part_of_it(tmp_path: Path) -> None:
+    assert capacity(tmp_path, "\ufeff[machine.capacity]\nx = 1\n") == {"x": 1}
+
+
+def test_a_group_that_does_not_exist_is_refused_wherever_the_machine_folder_stands(tmp_path: Path) -> None:
+    with pytest.raises(
+        HostlerError, match="no group no-such-group", check=lambda error: error.code is Code.INVALID_PROFILE
+    ):
+        capacity(tmp_path, 'machine.group = "no-such-group"')
+    name = grp.getgrgid(os.getegid()).gr_name
+    assert capacity(tmp_path, f'machine.group = "{name}"') == {}
+
+
 def groups(monkeypatch: pytest.MonkeyPatch, *, name: str, primary: int, members: tuple[str, ...] = ()) -> None:
     """Let the test's user be `me`, and the group of its files be the given one."""
     gid = os.getegid()
