@@ -1,5 +1,6 @@
 """A machine folder that several users share."""
 
+import codecs
 import grp
 import os
 import stat
@@ -24,7 +25,7 @@ GID = GROUP.gr_gid if GROUP else -1
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or GROUP is None, reason="only root can become somebody else")
 
-LOADED = (psutil, sharing)
+LOADED = (psutil, sharing, codecs.lookup("ascii"), codecs.lookup("unicode_escape"))
 """Here and now, as the other users may be unable to read this installation."""
 
 
