@@ -60,6 +60,20 @@ def test_a_change_that_is_ended_while_it_waits_leaves_nothing_behind(number: int
     assert told("machine", "show")["capacity"]["x"]["units"] == 1
 
 
+def test_lowering_a_capacity_below_a_claim_ends_the_wait_for_it_with_2() -> None:
+    hostler("machine", "set", "x=2")
+    with (
+        coordinator() as machine,
+        machine.lease({"x": 1}),
+        started("exec", "--claim", "x=2", "--", "echo", "never") as process,
+    ):
+        waiting(1)
+        hostler("machine", "set", "x=1")
+        output, errors = process.communicate(timeout=TIMEOUT_S)
+        assert (process.returncode, output) == (2, "")
+        assert "error[invalid-claims]: x=2 is more than the machine's 1" in errors
+
+
 def test_a_leaked_ticket_is_taken_back() -> None:
     with coordinator(x=1) as machine:
         lease = machine.lease({"x": 1})
