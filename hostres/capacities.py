@@ -227,8 +227,16 @@ def _put_in_force(
         decision_file.discard()
         state_file.discard()
         if draft is not None:
-            draft.undo()
+            _undo(draft)
         raise
+
+
+def _undo(draft: Replacement) -> None:
+    try:
+        draft.undo()
+    except OSError as error:
+        what = "the configuration was changed, what is in force was not, and the old one cannot be put back"
+        raise unavailable(what, error) from error
 
 
 def _concerned(tickets: TicketFolder, listing: Listing, capacity: Mapping[str, int]) -> Iterable[str]:

@@ -19,6 +19,7 @@ from hostres.claims import MAX_NAME, MAX_RESOURCES, MAX_UNITS
 from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
+from hostres.replacement import Replacement
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, rows, waiting
 
 WAITER = """
@@ -176,6 +177,17 @@ def test_nothing_is_changed_when_what_is_in_force_cannot_be(
         assert machine.capacity["x"] == 1
         with refused(Code.WAIT_TIMEOUT):
             other.lease({"x": 1}, wait=0)
+
+
+def test_it_says_so_when_the_configuration_cannot_be_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    change(x=1)
+    monkeypatch.setattr(state, "os", Renameless(refuse))
+    monkeypatch.setattr(Replacement, "undo", refuse)
+    with refused(Code.UNAVAILABLE, "the configuration was changed, what is in force was not"):
+        change(x=5)
 
 
 class Renameless:
