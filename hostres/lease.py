@@ -1,9 +1,10 @@
 """A lease: capacity that is ours until the last copy of its descriptor is closed."""
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -36,7 +37,7 @@ THREADS: Final = (
 
 
 class Lease:
-    """Admitted capacity; a context manager that releases it.
+    """Admitted capacity; a context manager inside which the code asks for parts of it, and which releases it.
 
     Attributes:
         ticket: Its number.
@@ -52,6 +53,7 @@ class Lease:
         self._ticket = ticket
         self._mutex = threading.Lock()
         self._released_boot_ns: int | None = None
+        self._outer: Token[Lease | None] | None = None
         self.ticket: Final = ticket.number
         self.claims: Final[Mapping[str, int]] = ticket.record.claims
         self.cpus: Final = of_name(ticket.lock.place.rpartition("/")[2])
@@ -204,16 +206,24 @@ class Lease:
             return self._released_boot_ns
 
     def __enter__(self) -> Self:
+        self._outer = current_lease.set(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        outer, self._outer = self._outer, None
+        if outer is not None:
+            with contextlib.suppress(ValueError):  # left in another context, which was never inside
+                current_lease.reset(outer)
         self.release()
 
 
 current_lease: Final[ContextVar[Lease | None]] = ContextVar("current_lease", default=None)
-"""The lease under which the code of this context works: what it asks for is a part of that. A host sets it."""
+"""The lease under which the code of this context works: what it asks for is a part of that.
+
+The code inside `with lease:` works under it, and the work of a node under what a host has got for that.
+"""
 
 
 def _environment(ticket: Ticket) -> dict[str, str]:

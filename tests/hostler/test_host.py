@@ -2,6 +2,7 @@
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -269,7 +270,11 @@ def test_a_lease_needs_no_workflow():
     with Host() as host, host.lease({"whisper": 1}, wait=5, name="by hand") as lease:
         assert lease.run(["true"]).code == 0
         with pytest.raises(HostlerError) as caught:
-            host.lease({"whisper": 1}, wait=0)
+            host.lease({"whisper": 1, "ffmpeg": 1})
+        assert caught.value.code is Code.INVALID_CLAIMS
+        host.lease({"whisper": 1}, wait=0).release()  # a part of it
+        with ThreadPoolExecutor() as threads, pytest.raises(HostlerError) as caught:
+            threads.submit(host.lease, {"whisper": 1}, wait=0).result()
         assert caught.value.code is Code.WAIT_TIMEOUT
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from hostres.coordinator import Coordinator
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
+from hostres.lease import Lease
 from hostres.locks import Gate
 from hostres.tickets import HOLDING, TicketFolder
 from hostres.top import Row, snapshot
@@ -135,6 +136,15 @@ def holder(claims: dict[str, int], *, explicit: dict[str, int] | None = None, na
 def coordinator(**explicit: int) -> Coordinator:
     """This process's coordinator; underscores stand for hyphens."""
     return Coordinator(machine_folder(os.environ), explicit={key.replace("_", "-"): n for key, n in explicit.items()})
+
+
+@contextlib.contextmanager
+def held(lease: Lease) -> Iterator[Lease]:
+    """Hold a lease like somebody else than who asks for more inside, and release it at the end."""
+    try:
+        yield lease
+    finally:
+        lease.release()
 
 
 def rows(state: str | None = None) -> list[Row]:

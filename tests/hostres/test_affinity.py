@@ -9,7 +9,7 @@ import pytest
 
 from hostres import affinity
 from hostres.process import Supervised
-from tests.hostres.support import LIMIT_S, children, coordinator, rows, waiting
+from tests.hostres.support import LIMIT_S, children, coordinator, held, rows, waiting
 
 MINE = sorted(os.sched_getaffinity(0))
 needs_two = pytest.mark.skipif(len(MINE) < 2, reason="needs two CPUs")
@@ -52,12 +52,12 @@ def test_a_supervised_process_has_exactly_the_granted_cpus_and_threads(capfd: py
 @needs_two
 def test_two_leases_have_different_cpus_and_give_them_back(tmp_path: Path) -> None:
     with coordinator(cpu=len(MINE)) as machine:
-        with machine.lease({"cpu": 1}) as one, machine.lease({"cpu": 1}) as other:
+        with held(machine.lease({"cpu": 1})) as one, held(machine.lease({"cpu": 1})) as other:
             assert {*one.cpus, *other.cpus} == set(MINE[:2])
             one.release()
-            with machine.lease({"cpu": 1}) as third:
+            with held(machine.lease({"cpu": 1})) as third:
                 assert third.cpus == one.cpus
-        with machine.lease({"cpu": len(MINE)}) as all_of_them:
+        with held(machine.lease({"cpu": len(MINE)})) as all_of_them:
             assert list(all_of_them.cpus) == MINE
 
 
@@ -66,11 +66,10 @@ def test_they_are_chosen_from_what_the_asker_may_use() -> None:
     code = f"""
         os.sched_setaffinity(0, [{MINE[-1]}])
         machine = Coordinator(FOLDER, explicit={{"cpu": {len(MINE)}}})
-        with machine.lease({{"cpu": 1}}) as lease:
+        leases = [machine.lease({{"cpu": 1}}) for _ in range(2)]
+        for lease in leases:
             say(lease.cpus)
-            with machine.lease({{"cpu": 1}}) as second:
-                say(second.cpus)
-                hear()
+        hear()
     """
     with children() as start:
         child = start(code)

@@ -18,7 +18,7 @@ from hostres.folders import machine_folder
 from hostres.settings import machine_settings
 from store.home import Home
 from store.reader import Reader
-from tests.hostres.support import LIMIT_S, rows
+from tests.hostres.support import LIMIT_S, held, rows
 
 MINE = sorted(os.sched_getaffinity(0))
 HOSTLER = (sys.executable, "-m", "hostler")
@@ -120,7 +120,7 @@ def test_a_command_under_ffmpeg_gets_all_cpus_and_their_number() -> None:
 
 def test_a_lease_of_a_host_takes_them_too_and_top_shows_what_it_takes(capfd: pytest.CaptureFixture[str]) -> None:
     all_cpus_for_ffmpeg()
-    with Host() as host, host.lease({"ffmpeg": 1}) as lease:
+    with Host() as host, held(host.lease({"ffmpeg": 1})) as lease:
         assert lease.claims == {"ffmpeg": 1, "cpu": len(MINE)}
         assert lease.cpus == tuple(MINE)
         assert [row.claims for row in rows("admitted")] == [lease.claims]

@@ -16,7 +16,7 @@ from hostres.coordinator import Admitted, Coordinator, NotAdmitted
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.top import snapshot
-from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, rows, waiting
+from tests.hostres.support import LIMIT_S, children, coordinator, eventually, held, holder, rows, waiting
 
 
 def refused(code: Code, match: str | None = None) -> "pytest.RaisesExc[HostlerError]":
@@ -270,7 +270,7 @@ def test_different_capacities_are_refused_while_leases_live_and_adopted_once_idl
 
 
 def test_who_sets_nothing_adopts_the_profile_in_force() -> None:
-    with coordinator(cpu=1, x=3) as first, first.lease({"x": 1}), coordinator() as second:
+    with coordinator(cpu=1, x=3) as first, held(first.lease({"x": 1})), coordinator() as second:
         assert second.capacity["x"] == 3
         second.lease({"x": 2}, wait=0).release()
         with coordinator(x=3) as third:
@@ -531,7 +531,7 @@ def test_however_long_name_and_command_are_others_can_read_them(
     machine: Coordinator, name: str, command: list[str]
 ) -> None:
     """Else nobody could be admitted as long as it lives."""
-    with machine.lease({"x": 1}, name=name, command=command), coordinator() as other:
+    with held(machine.lease({"x": 1}, name=name, command=command)), coordinator() as other:
         other.lease({"cpu": 1}, wait=0).release()
         (row,) = rows()
         assert name.startswith(row.name)

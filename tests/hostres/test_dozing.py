@@ -16,7 +16,7 @@ from hostres.listing import DOZING, Entry
 from hostres.pulse import Pulse
 from hostres.rousing import to_rouse
 from hostres.summons import Summons
-from tests.hostres.support import LIMIT_S, Child, children, coordinator, eventually, rows, stop, waiting
+from tests.hostres.support import LIMIT_S, Child, children, coordinator, eventually, held, rows, stop, waiting
 
 WAITER = """
 import hostres.coordinator, hostres.summons
@@ -432,7 +432,7 @@ def test_a_ticket_that_is_renamed_while_it_withdraws_is_gone_under_either_name(m
             os.rename(path, renamed[0])
         unlink(path)
 
-    with coordinator(x=1) as machine, machine.lease({"x": 1}):
+    with coordinator(x=1) as machine, held(machine.lease({"x": 1})):
         monkeypatch.setattr("hostres.ticket.os.unlink", late)
         with pytest.raises(HostlerError):
             machine.lease({"x": 1}, wait=0.01)

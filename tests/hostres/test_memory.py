@@ -21,7 +21,7 @@ from hostres.queue import Demand, decide
 from hostres.settings import MachineSettings, machine_settings
 from hostres.ticket import Ticket
 from hostres.tickets import Record
-from tests.hostres.support import LIMIT_S, Child, children, coordinator, eventually, rows, waiting
+from tests.hostres.support import LIMIT_S, Child, children, coordinator, eventually, held, rows, waiting
 
 HOSTLER = (sys.executable, "-m", "hostler")
 SECOND = 1_000_000_000
@@ -129,14 +129,14 @@ def test_a_waiter_goes_once_memory_is_there_and_passes_nobody_by_meanwhile(memin
     with children() as start:
         big: Child = start(waiter(meminfo, {"memory-mb": 3000, "ffmpeg": 1}, "big"))
         waiting(1)
-        with real.lease({"ffmpeg": 1}, wait=LIMIT_S), real.lease({"memory-mb": 900}, wait=LIMIT_S):
+        with held(real.lease({"ffmpeg": 1}, wait=LIMIT_S)), held(real.lease({"memory-mb": 900}, wait=LIMIT_S)):
             (row,) = rows("waiting")
             assert [str(why) for why in row.blocked_by] == ["memory-mb: wants 3000, 100 really available"]
             eventually(lambda: watched_by(big) == 2)  # it has seen all that happens
             assert big.silent()
             say(meminfo, 4500)
-            held, looks, progress = big.line().split()
-        assert held == "held"
+            word, looks, progress = big.line().split()
+        assert word == "held"
         assert int(looks) >= 1
         assert int(progress) == 0  # of what an event should have brought
 
@@ -156,7 +156,7 @@ def test_those_behind_it_are_told_by_the_first_that_memory_is_there(meminfo: Pat
 
 def test_what_was_admitted_a_moment_ago_counts_as_not_yet_taken(meminfo: Path, real: Coordinator) -> None:
     say(meminfo, 4000)
-    with real.lease({"memory-mb": 3000}):
+    with held(real.lease({"memory-mb": 3000})):
         with pytest.raises(HostlerError) as late:
             real.lease({"memory-mb": 1500}, wait=0)
         assert late.value.code is Code.WAIT_TIMEOUT

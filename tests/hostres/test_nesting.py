@@ -1,6 +1,7 @@
 """Asking under a lease: parts of it, in order, counted inside it, and never a wait for the machine."""
 
 import contextlib
+import contextvars
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.listing import HOLDING, WAITING, Listing
 from hostres.nesting import Parent
-from tests.hostres.support import LIMIT_S, children, coordinator, eventually, excess, holder, rows, stop, waiting
+from tests.hostres.support import LIMIT_S, children, coordinator, eventually, excess, held, holder, rows, stop, waiting
 
 WIDE = """
 import hostres.coordinator
@@ -91,9 +92,9 @@ def test_what_a_lease_holds_can_be_asked_for_under_it_and_is_counted_once() -> N
     """A11."""
     with (
         coordinator(x=2) as machine,
-        machine.lease({"x": 2, "cpu": 1}) as outer,
+        held(machine.lease({"x": 2, "cpu": 1})) as outer,
         under(outer.environment) as inner,
-        inner.lease({"x": 1}, wait=0) as part,
+        held(inner.lease({"x": 1}, wait=0)) as part,
     ):
         part.assert_owned()
         assert part.ticket > outer.ticket
@@ -146,7 +147,7 @@ def test_an_exclusive_key_of_the_lease_can_be_had_under_it_by_one_at_a_time() ->
 
 
 def test_siblings_wait_in_order_inside_their_lease_and_wake_by_events() -> None:
-    with coordinator(x=4) as machine, machine.lease({"x": 2}) as outer, children() as start:
+    with coordinator(x=4) as machine, held(machine.lease({"x": 2})) as outer, children() as start:
         environ = dict(outer.environment)
         first = start(asker({"x": 2}), environ=environ)
         first.line()
@@ -172,12 +173,12 @@ def test_siblings_wait_in_order_inside_their_lease_and_wake_by_events() -> None:
 
 
 def test_who_waits_inside_a_lease_does_not_stand_before_anybody_on_the_machine() -> None:
-    with coordinator(x=2) as machine, machine.lease({"x": 1}) as outer, children() as start:
-        with under(outer.environment) as inner, inner.lease({"x": 1}):
+    with coordinator(x=2) as machine, held(machine.lease({"x": 1})) as outer, children() as start:
+        with under(outer.environment) as inner, held(inner.lease({"x": 1})):
             sibling = start(asker({"x": 1}), environ=dict(outer.environment))
             sibling.line()
             inside(1)
-            with machine.lease({"x": 1}, wait=0):
+            with held(machine.lease({"x": 1}, wait=0)):
                 other = start(asker({"x": 1}))
                 other.line()
                 waiting(2)
@@ -203,11 +204,11 @@ def test_a_unit_of_work_never_waits_while_it_holds_a_part() -> None:
 
 
 def test_who_holds_a_part_without_units_may_wait_for_another() -> None:
-    with coordinator(x=1) as machine, machine.lease({"x": 1}) as outer, under(outer.environment) as inner:
+    with coordinator(x=1) as machine, held(machine.lease({"x": 1})) as outer, under(outer.environment) as inner:
         told = Told()
         inner.ask({"x": 1}, notify=told.append)
         other = told.lease()
-        with inner.lease({}), refused(Code.WAIT_TIMEOUT):
+        with held(inner.lease({})), refused(Code.WAIT_TIMEOUT):
             inner.lease({"x": 1}, wait=0)
         other.release()
 
@@ -231,7 +232,7 @@ def test_another_thread_is_another_unit_of_work() -> None:
 
 def test_a_host_that_runs_under_a_lease_lets_its_work_wait_in_order_inside_it() -> None:
     """It asks for many units of work, and none of them is itself."""
-    with coordinator(x=1) as machine, machine.lease({"x": 1}) as outer, under(outer.environment) as inner:
+    with coordinator(x=1) as machine, held(machine.lease({"x": 1})) as outer, under(outer.environment) as inner:
         told = [Told() for _ in range(3)]
         for one in told:
             inner.ask({"x": 1}, notify=one.append)
@@ -265,14 +266,45 @@ def test_the_lease_of_the_context_is_the_parent_also_of_what_is_asked_for_elsewh
         outer.release()
 
 
+def test_what_is_asked_for_inside_a_lease_is_a_part_of_it_and_never_waits_for_the_machine() -> None:
+    with coordinator(x=3, y=1) as machine:
+        with machine.lease({"x": 2}) as outer:
+            for more in ({"x": 3}, {"y": 1}):
+                with refused(Code.INVALID_CLAIMS, f"this runs under ticket {outer.ticket}"):
+                    machine.lease(more, wait=LIMIT_S)
+            with machine.lease({"x": 2}, wait=0) as part:
+                assert names("s")[0].split(".")[2] == str(outer.ticket)
+                with refused(Code.INVALID_CLAIMS, f"ticket {part.ticket}"):
+                    machine.lease({"x": 3}, wait=LIMIT_S)
+                thread = threading.Thread(target=lambda: machine.lease({"x": 1, "y": 1}, wait=0).release())
+                thread.start()  # another thread asks the machine
+                thread.join(LIMIT_S)
+            assert current_lease.get() is outer
+        assert current_lease.get() is None
+        machine.lease({"x": 3, "y": 1}, wait=0).release()
+
+
+def test_a_lease_that_was_left_elsewhere_or_given_back_inside_is_nobodys_parent() -> None:
+    with coordinator(x=1, y=1) as machine:
+        with machine.lease({"x": 1}) as lease:
+            lease.release()
+            with machine.lease({"y": 1}, wait=0):
+                assert names("s") == []
+        lease = machine.lease({"x": 1})
+        entered = contextvars.copy_context()
+        entered.run(lease.__enter__)
+        lease.__exit__(None, None, None)
+        entered.run(machine.lease, {"y": 1}, wait=0).release()
+
+
 def test_a_parent_that_is_named_goes_before_that_of_the_context_and_the_environment() -> None:
     with (
         coordinator(x=2, y=1) as machine,
-        machine.lease({"x": 1}) as outer,
-        machine.lease({"y": 1}) as other,
+        held(machine.lease({"x": 1})) as outer,
+        held(machine.lease({"y": 1})) as other,
         under(outer.environment) as inner,
     ):
-        with inner.lease({"y": 1}, parent=other, wait=0) as part:
+        with held(inner.lease({"y": 1}, parent=other, wait=0)) as part:
             assert names("s")[0].split(".")[2] == str(other.ticket)
             assert part.ticket > other.ticket
         with refused(Code.INVALID_CLAIMS):
@@ -314,11 +346,11 @@ def test_a_lease_that_claims_nothing_is_no_parent() -> None:
 def test_parts_have_parts() -> None:
     with (
         coordinator(x=4) as machine,
-        machine.lease({"x": 3}) as outer,
+        held(machine.lease({"x": 3})) as outer,
         under(outer.environment) as inner,
-        inner.lease({"x": 2}) as part,
+        held(inner.lease({"x": 2})) as part,
         under(part.environment) as further,
-        further.lease({"x": 1}) as smaller,
+        held(further.lease({"x": 1})) as smaller,
     ):
         assert names("s")[-1].split(".")[2] == f"{part.ticket}-{outer.ticket}"
         assert excess({"x": 4}) == {}
@@ -339,16 +371,16 @@ def test_parts_have_parts() -> None:
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_parts_share_the_cpus_of_their_lease_among_them() -> None:
-    with coordinator(cpu=2) as machine, machine.lease({"cpu": 2}) as outer, under(outer.environment) as inner:
+    with coordinator(cpu=2) as machine, held(machine.lease({"cpu": 2})) as outer, under(outer.environment) as inner:
         assert len(outer.cpus) == 2
-        with inner.lease({"cpu": 1}) as one, inner.lease({"cpu": 1}, wait=0) as two:
+        with held(inner.lease({"cpu": 1})) as one, held(inner.lease({"cpu": 1}, wait=0)) as two:
             assert {*one.cpus, *two.cpus} == set(outer.cpus)
             assert len(one.cpus) == len(two.cpus) == 1
             done = one.run([sys.executable, "-c", f"import os; assert os.sched_getaffinity(0) == {set(one.cpus)}"])
             assert done.code == 0
             outer.release()  # what counts by itself keeps its own
             two.release()
-            with machine.lease({"cpu": 1}, wait=0) as third:
+            with held(machine.lease({"cpu": 1}, wait=0)) as third:
                 assert third.cpus == two.cpus
 
 
