@@ -17,7 +17,7 @@ from hostres.errors import Code, HostlerError
 from hostres.folders import is_private_folder, private_folder, refuse_network_file_system
 from hostres.listing import DOZING, HOLDING, RECORD, WAITING, Entry, Listing, name_of, nonce_of
 from hostres.locks import LOOK, WATCH, FifoLock, Gate, is_locked, poke
-from hostres.nesting import Asker, check_part, check_wait, took_part
+from hostres.nesting import Asker, check_part, check_wait, room_of, took_part
 from hostres.profile import Profile
 from hostres.pulse import FILE as PULSE
 from hostres.queue import Demand, succeeds
@@ -82,7 +82,6 @@ class Machine:
             listing = self.tickets.scan()
             self._sweeper.tidy(listing)
             state = self._agree_on_rules(self._profile.in_force(listing), listing)
-            check_claims(record.claims, state.capacity)
             if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
                 raise HostlerError(
                     Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
@@ -144,6 +143,7 @@ class Machine:
     def _enter(self, number: int, record: Record, asker: Asker, listing: Listing, state: MachineState) -> Ticket:
         host = asker.host(listing, self.tickets) if asker.parents else None
         held = self.tickets.demand(host) if host is not None else None
+        check_claims(record.claims, room_of(state.capacity, held))
         if self.settings.claims is not None:
             self.settings.claims.check(state.capacity)
             claims = self.settings.claims.physical(record.claims, held.units if held else state.capacity)

@@ -110,6 +110,20 @@ def took_part(ticket: Ticket, asker: Asker) -> None:
             _parts.add(ticket)
 
 
+def room_of(capacity: Mapping[str, int], held: Demand | None) -> Mapping[str, int]:
+    """Return what may be claimed at most: what a lease holds it goes on holding, however little there is by now.
+
+    Args:
+        capacity: Resource → units, of the machine.
+        held: What the lease holds under which it is claimed, None if it is claimed on the machine.
+
+    """
+    if held is None:
+        return capacity
+    more = {name: units for name, units in held.units.items() if name[0] != KEY and units > capacity.get(name, 0)}
+    return {**capacity, **more}
+
+
 def check_part(demand: Demand, host: Entry, held: Demand) -> None:
     """Refuse what a lease does not hold.
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,13 @@ def test_lowering_a_capacity_below_a_claim_ends_the_wait_for_it_with_2() -> None
         output, errors = process.communicate(timeout=TIMEOUT_S)
         assert (process.returncode, output) == (2, "")
         assert "error[invalid-claims]: x=2 is more than the machine's 1" in errors
+
+
+def test_a_lowered_capacity_takes_nothing_from_what_runs_inside_a_command() -> None:
+    hostler("machine", "set", "x=2")
+    python = f"{sys.executable} -m hostler"
+    nested = f"{python} machine set x=1 >&2; {python} exec --claim x=2 -- echo got2"
+    assert hostler("exec", "--claim", "x=2", "--", "sh", "-c", nested) == "got2\n"
 
 
 def test_a_leaked_ticket_is_taken_back() -> None:

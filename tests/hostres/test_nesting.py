@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from hostres.capacities import set_capacities
 from hostres.coordinator import Admitted, Coordinator, Lease, NotAdmitted, current_lease
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
@@ -144,6 +145,27 @@ def test_an_exclusive_key_of_the_lease_can_be_had_under_it_by_one_at_a_time() ->
         inside(1)
         part.release()
         assert other.line().split()[::2] == ["held", "0"]
+
+
+@pytest.mark.parametrize("units", [1, 0, None])
+def test_a_part_is_measured_against_its_lease_however_little_the_machine_has_by_now(units: int | None) -> None:
+    with coordinator(x=2) as machine, held(machine.lease({"x": 2})) as outer, under(outer.environment) as inner:
+        set_capacities(machine_folder(os.environ), os.environ, {"x": units})
+        with refused(Code.INVALID_CLAIMS):
+            machine.lease({"x": 2}, wait=0)
+        inner.lease({"x": 2}, wait=0).release()
+        with refused(Code.INVALID_CLAIMS, "x=3 is more than the machine's 2"):
+            inner.lease({"x": 3}, wait=0)
+        with refused(Code.INVALID_CLAIMS, "no resource y"):
+            inner.lease({"y": 1}, wait=0)
+        with children() as start:  # who waits for a part goes on waiting, too
+            part = inner.lease({"x": 2}, wait=0)
+            child = start(asker({"x": 2}), environ=dict(outer.environment))
+            child.line()
+            inside(1)
+            set_capacities(machine_folder(os.environ), os.environ, {"x": units})
+            part.release()
+            assert child.line().startswith("held")
 
 
 def test_siblings_wait_in_order_inside_their_lease_and_wake_by_events() -> None:
