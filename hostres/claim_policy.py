@@ -109,6 +109,10 @@ class ClaimPolicy(NamedTuple):
                 )
         return {**claims, **{resource: max(units, claims.get(resource, 0)) for resource, units in taken.items()}}
 
+    def takes_all(self, claims: Mapping[str, int]) -> bool:
+        """Return whether claims take all there is of something, however much that is."""
+        return any(each == ALL for name in claims for each in self.takes.get(name, {}).values())
+
     def lines(self) -> Iterable[str]:
         """Return for each resource what a claim of one unit takes."""
         for name, taken in sorted(self.takes.items()):

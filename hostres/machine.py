@@ -7,6 +7,7 @@ it only makes the oldest waiter patient; so nothing need wake anybody for it.
 """
 
 import contextlib
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -117,13 +118,14 @@ class Machine:
                 return False
             self.looks += 1
             words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
+            adapted = self._adapt(ticket)
             names = self.tickets.names()
-            plain = hung and not unprompted and LOOK not in words and not ticket.parents and not ticket.summons
+            plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons)
             if plain and ticket.waiting.name in names and self._takes_over(ticket, names, hung):
                 return True
             listing = self.tickets.listing(names)
             dozed = self._stand_up(ticket, listing)
-            thorough = dozed or unprompted or LOOK in words or not (words or hung)
+            thorough = adapted or dozed or unprompted or LOOK in words or not (words or hung)
             state = self._profile.agreed(listing)
             before = listing.tickets
             admitted = self._look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
@@ -144,10 +146,10 @@ class Machine:
         host = asker.host(listing, self.tickets) if asker.parents else None
         held = self.tickets.demand(host) if host is not None else None
         check_claims(record.claims, room_of(state.capacity, held))
-        if self.settings.claims is not None:
-            self.settings.claims.check(state.capacity)
-            claims = self.settings.claims.physical(record.claims, held.units if held else state.capacity)
-            record = record._replace(claims=claims)
+        policy, asked = self.settings.claims, record.claims
+        if policy is not None:
+            policy.check(state.capacity)
+            record = record._replace(claims=policy.physical(asked, held.units if held else state.capacity))
         demand = record.demand(number)
         if host is not None and held is not None:
             check_part(demand, host, held)
@@ -173,6 +175,8 @@ class Machine:
             self.tickets.sweep_name(f"{number}{RECORD}")
             raise
         ticket = Ticket(demand, nonce, lock, record, parents)
+        if policy is not None and policy.takes_all(asked):
+            ticket.adapts = asked
         self.tickets.remember(nonce, demand)
         took_part(ticket, asker)
         if go:
@@ -287,6 +291,36 @@ class Machine:
         self._count(before_ns, turnaround_ns)
         for name, demand in found.dead.items():
             self._sweeper.bury_name(name, demand.number, below=ticket.number)
+        return True
+
+    def _adapt(self, ticket: Ticket) -> bool:
+        """Let a waiting ticket that takes all there is take what there is by now; return whether that has changed.
+
+        A ticket is known by its nonce, and what it claims is read but once. So it is born again under its number, and
+        whoever watches it sees the old one hang up.
+
+        Raises:
+            HostlerError: `ownership-lost`; `invalid-claims`: it takes more of something else than there is by now.
+
+        """
+        policy = self.settings.claims
+        if policy is None or ticket.adapts is None:
+            return False
+        listing = self.tickets.scan()
+        self._stand_up(ticket, listing)
+        host = listing.host(ticket.waiting)
+        room = self._profile.agreed(listing).capacity if host is None else self.tickets.demand(host).units
+        record = ticket.record._replace(claims=policy.physical(ticket.adapts, room))
+        if record.claims == ticket.record.claims:
+            return False
+        nonce = nonce_of(record.priority)
+        self.tickets.rewrite(ticket.number, record)
+        lock = FifoLock.born(self.tickets.place, name_of(ticket.number, nonce, WAITING, ticket.parents))
+        old, demand = ticket.lock, record.demand(ticket.number)
+        ticket.be_born_again(demand, nonce, lock, record)
+        self.tickets.remember(nonce, demand)
+        self.tickets.sweep_name(os.path.basename(old.place))  # noqa: PTH119  a plain string
+        old.close()
         return True
 
     def _stand_up(self, ticket: Ticket, listing: Listing) -> bool:

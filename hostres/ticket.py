@@ -8,7 +8,8 @@ import os
 import select
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from hostres import descriptors
 from hostres.listing import DOZING, WAITING, Entry, name_of
@@ -40,25 +41,22 @@ class Ticket:
         roused: Whom it has asked for a sign of life.
         pulse: Whether somebody looks after its line.
         unit: The thread that holds it as a part of another.
+        adapts: What was asked for, if what that takes follows what there is as long as it waits, else None.
 
     """
 
     def __init__(
         self, demand: Demand, nonce: str, lock: FifoLock, record: Record, parents: tuple[int, ...] = ()
     ) -> None:
-        self.number = number = demand.number
-        self.nonce = nonce
-        self.lock = lock
-        self.record = record
+        self.number: Final = demand.number
         self.parents = parents
+        self.be_born_again(demand, nonce, lock, record)
         self.host = parents[0] if parents else 0
         self.summons = Summons()
         self.roused = Summons()
         self.pulse = Pulse()
         self.unit = 0
-        self.waiting = Entry(number, nonce, WAITING, name_of(number, nonce, WAITING, parents), parents)
-        self.key = self.waiting.key
-        self.demand = demand
+        self.adapts: Mapping[str, int] | None = None
         self.holding = False
         self.admitted_boot_ns = 0
         self.watches: dict[str, int] = {}
@@ -67,6 +65,16 @@ class Ticket:
         self._interval_s = self._look_s = 0.0
         self.mutex = threading.Lock()
         """Held to admit or withdraw it: one of the two wins."""
+
+    def be_born_again(self, demand: Demand, nonce: str, lock: FifoLock, record: Record) -> None:
+        """Let it claim something else from now on, in a FIFO of its own under the same number."""
+        self.nonce = nonce
+        self.lock = lock
+        self.record = record
+        name = name_of(self.number, nonce, WAITING, self.parents)
+        self.waiting = Entry(self.number, nonce, WAITING, name, self.parents)
+        self.key = self.waiting.key
+        self.demand = demand
 
     def entry(self, state: str) -> Entry:
         """Return what others see of it."""

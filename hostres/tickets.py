@@ -1,7 +1,8 @@
 """The tickets of the machine folder: one FIFO each in `t/`, beside `t/<ticket>.json`.
 
 The name says in which state and line a ticket is, its lock whether it lives, the record what it claims. A
-record is written before its FIFO appears and never changes, so whoever has read it once knows it.
+record is written before its FIFO appears and never changes as long as the nonce does not, so whoever has read it once
+knows it.
 """
 
 # Plain strings on the hot path.
@@ -18,7 +19,7 @@ from hostres.claims import is_name, is_priority, is_units
 from hostres.errors import Code, HostlerError
 from hostres.folders import MAX_BYTES, open_private
 from hostres.listing import DOZING, HOLDING, RECORD, WAITING, Entry, Listing
-from hostres.locks import is_held, probe
+from hostres.locks import NEW, is_held, probe
 from hostres.queue import KEY, Demand
 
 __all__ = ["DOZING", "HOLDING", "WAITING", "Entry", "Listing", "Record", "TicketFolder"]
@@ -226,6 +227,17 @@ class TicketFolder:
 
         """
         write_new(self.path(f"{number}{RECORD}"), record.to_json())
+
+    def rewrite(self, number: int, record: Record) -> None:
+        """Put another record in the place of a ticket's, which is to get another nonce.
+
+        Raises:
+            OSError: It cannot be written; the old one stands.
+
+        """
+        draft = self.path(f"{NEW}{number}")  # swept at the next ask, should this process be killed
+        write_new(draft, record.to_json())
+        os.rename(draft, self.path(f"{number}{RECORD}"))
 
     def rename(self, entry: Entry, after: Entry) -> None:
         """Let others see another process's ticket in another state, unless it has just gone."""

@@ -11,14 +11,15 @@ from pydantic import BaseModel
 
 from hostler import Host, Policy, operation, workflow
 from hostler.config import Config
+from hostres.capacities import set_capacities
 from hostres.claim_policy import ClaimPolicy
-from hostres.coordinator import Coordinator
+from hostres.coordinator import Admitted, Coordinator, NotAdmitted
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.settings import machine_settings
 from store.home import Home
 from store.reader import Reader
-from tests.hostres.support import LIMIT_S, held, rows
+from tests.hostres.support import LIMIT_S, children, eventually, held, rows, waiting
 
 MINE = sorted(os.sched_getaffinity(0))
 HOSTLER = (sys.executable, "-m", "hostler")
@@ -139,6 +140,67 @@ def test_inside_such_a_lease_the_same_is_a_part_of_it() -> None:
         capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == (ALL_OF_THEM, "")
+
+
+BEHIND = """
+from hostres.settings import machine_settings
+coordinator = Coordinator(FOLDER, settings=machine_settings(os.environ))
+lease = coordinator.lease({"ffmpeg": 1, "network": 1})
+say(lease.ticket, lease.claims["cpu"], coordinator.safety_net_progress)
+hear()
+"""
+
+
+def set_cpus(units: int) -> None:
+    set_capacities(machine_folder(os.environ), os.environ, {"cpu": units})
+
+
+@pytest.mark.parametrize("later", [1, 4])
+def test_who_waits_for_all_gets_all_that_there_is_when_it_is_admitted(later: int) -> None:
+    """However the capacity has changed since it asked, and in its turn."""
+    configure('[machine.capacity]\ncpu = 2\nffmpeg = 9\n\n[machine.claims]\nffmpeg = { cpu = "all" }\n')
+    answers: list[Admitted | NotAdmitted] = []
+    with configured() as machine, children() as start:
+        holder = machine.lease({"cpu": 1})
+        machine.ask({"ffmpeg": 1}, notify=answers.append)
+        waiting(1)
+        behind = [start(BEHIND)]
+        waiting(2)
+        behind.append(start(BEHIND))
+        waiting(3)
+        first = [row.ticket for row in rows("waiting")]
+        set_cpus(3)
+        set_cpus(later)
+        eventually(lambda: [row.claims["cpu"] for row in rows("waiting")][:1] == [later])
+        assert [row.ticket for row in rows("waiting")] == first
+        assert answers == []
+        holder.release()
+        eventually(lambda: answers)
+        (admitted,) = answers
+        assert isinstance(admitted, Admitted)
+        assert admitted.lease.claims == {"ffmpeg": 1, "cpu": later}
+        admitted.lease.release()
+        for child, ticket in zip(behind, first[1:], strict=True):
+            assert child.line() == f"{ticket} {later} 0"
+            child.kill()
+        assert machine.safety_net_progress == 0
+    assert not [path.name for path in machine_folder(os.environ).glob("t/*") if path.name.startswith((".", "w."))]
+
+
+def test_a_wait_for_all_that_is_given_up_after_a_change_leaves_nothing() -> None:
+    configure('[machine.capacity]\ncpu = 2\n\n[machine.claims]\nffmpeg = { cpu = "all" }\n')
+    answers: list[Admitted | NotAdmitted] = []
+    with configured() as machine:
+        holder = machine.lease({"cpu": 2})
+        ask = machine.ask({"ffmpeg": 1}, notify=answers.append)
+        waiting(1)
+        set_cpus(1)
+        eventually(lambda: [row.claims["cpu"] for row in rows("waiting")] == [1])
+        ask.withdraw()
+        waiting(0)
+        holder.release()
+        machine.lease({"cpu": 1}, wait=0).release()
+    assert answers == []
 
 
 class Nothing(BaseModel):

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from hostres.capacities import set_capacities
+from hostres.claim_policy import ClaimPolicy
 from hostres.clock import boot_ns
 from hostres.machine import Machine
 from hostres.settings import MachineSettings
@@ -171,3 +173,25 @@ def test_who_is_killed_while_it_lets_another_doze_is_followed_by_the_next(
         if not killed:
             assert step > 8
             break
+
+
+def test_who_is_killed_while_it_adapts_to_another_capacity_is_followed_by_the_next(tmp_path: Path) -> None:
+    """Who waits for all there is gets a ticket made anew, and there may be two of one number, both dead."""
+    policy = ClaimPolicy(takes={"y": {"x": "all"}}, path=tmp_path)
+    settings = MachineSettings(capacity={"x": 2, "y": 1}, claims=policy)
+    for step in range(1, MAX_STEPS):
+        machine, theirs = (Machine(tmp_path / str(step), settings) for _ in range(2))
+        holder = ask(machine, {"x": 2})
+        first = Doomed(step, partial(ask, theirs, {"y": 1}), partial(woken, theirs))
+        last = ask(machine)
+        set_capacities(machine.folder, os.environ, {"x": 1})
+        holder.lock.close()
+        killed = first.go()
+        assert woken(machine, last) is last
+        leave(last)
+        assert snapshot(machine.folder).tickets == ()
+        if not killed:
+            assert step > 14
+            break
+    else:
+        pytest.fail("it never got through")
