@@ -341,7 +341,12 @@ class Host:
             wait: Seconds to wait; None waits without limit.
             name: For people who look at the machine.
 
+        Raises:
+            HostlerError: as `Coordinator.lease`; conflict: this host is closed; wait-aborted: it was closed meanwhile.
+
         """
+        if self._closed:
+            raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host")
         return self._coordinator.lease(claims, wait=wait, name=name)
 
     def drain(self, *, grace_s: float = GRACE_S) -> None:

@@ -23,7 +23,7 @@ from hostres.machine import Machine
 from hostres.nesting import Asker, Parent
 from hostres.patience import Patience
 from hostres.platforms import require_supported
-from hostres.poller import SAFETY_NET_S, Admitted, Ask, NotAdmitted, Poller
+from hostres.poller import SAFETY_NET_S, Admitted, Ask, NotAdmitted, Poller, closed
 from hostres.settings import MachineSettings
 from hostres.ticket import Ticket
 from hostres.tickets import Record
@@ -84,6 +84,9 @@ class Coordinator:
         self.machine: Final = Machine(folder, given)
         self._environ = os.environ if environ is None else environ
         self._poller = Poller(self.machine)
+        self._closed = threading.Event()
+        self._waiting: set[Ticket] = set()
+        """Those for which threads wait; what is added to it looks at `_closed` afterwards."""
 
     @property
     def capacity(self) -> Mapping[str, int]:
@@ -132,11 +135,12 @@ class Coordinator:
             parent: The lease for a part of which it is, while that lives.
 
         Raises:
-            HostlerError: `invalid-claims`, `profile-mismatch`, `wait-timeout`, `wait-aborted`, `conflict` (this thread
-                has a part of its lease already and would wait for more), `ownership-lost`, `unsafe-state`,
-                `unavailable`.
+            HostlerError: `invalid-claims`, `profile-mismatch`, `wait-timeout`, `wait-aborted` (by *abort* or `close`),
+                `conflict` (this thread has a part of its lease already and would wait for more, or this is closed),
+                `ownership-lost`, `unsafe-state`, `unavailable`.
 
         """
+        self._check_open()
         if wait is not None and not 0 <= wait <= MAX_WAIT_S:
             raise HostlerError(Code.INVALID_DATA, f"a wait of {wait:g} s", "wait 0 s to 24 h")
         until = None if wait is None else time.monotonic() + wait
@@ -146,10 +150,13 @@ class Coordinator:
         ticket = self.machine.ask(record, asker=asker, until=None if until is None else until + 1.0)
         try:
             if not ticket.holding:
+                self._waiting.add(ticket)
                 self._wait(ticket, until, abort)
         except BaseException:
             self._give_up(ticket)
             raise
+        finally:
+            self._waiting.discard(ticket)
         return Lease(self.machine, ticket)
 
     def ask(
@@ -175,9 +182,10 @@ class Coordinator:
             parent: As for `lease`.
 
         Raises:
-            HostlerError: `invalid-claims`: keys or a priority out of bounds; `wait-aborted`: it is closed.
+            HostlerError: `invalid-claims`: keys or a priority out of bounds; `conflict`: it is closed.
 
         """
+        self._check_open()
         inside = parent is not None or current_lease.get() is not None
         asker = Asker(parents=self._parents(parent), unit=threading.get_ident(), blocks=inside)
         ask = Ask(self._poller, _record(claims, keys, name, command, priority), asker, notify)
@@ -185,7 +193,10 @@ class Coordinator:
         return ask
 
     def close(self) -> None:
-        """Withdraw all asks; leases stay. Idempotent."""
+        """Withdraw all asks and abort all waits, of any thread; leases stay. Idempotent."""
+        self._closed.set()
+        for ticket in tuple(self._waiting):
+            ticket.wake()
         self._poller.close()
 
     def __enter__(self) -> Self:
@@ -196,6 +207,10 @@ class Coordinator:
     ) -> None:
         self.close()
 
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise closed()
+
     def _parents(self, lease: Lease | None) -> tuple[Parent, ...]:
         lease = lease or current_lease.get()
         outermost = Parent.of_environment(self._environ)
@@ -204,6 +219,9 @@ class Coordinator:
     def _wait(self, ticket: Ticket, until: float | None, abort: threading.Event | None) -> None:
         look_at = ticket.look_at(SAFETY_NET_S)
         while True:
+            if self._closed.is_set():
+                what = f"the coordinator was closed during the wait for {_wanted(ticket)}"
+                raise HostlerError(Code.WAIT_ABORTED, what, "ask before it is closed")
             if abort is not None and abort.is_set():
                 raise HostlerError(Code.WAIT_ABORTED, f"the wait for {_wanted(ticket)} was aborted", "ask again")
             now = time.monotonic()
@@ -213,6 +231,8 @@ class Coordinator:
             if abort is not None:
                 ends.append(now + ABORT_S)
             hung = ticket.poll(min(ends) - now)
+            if self._closed.is_set():
+                continue
             unprompted = hung is None
             if unprompted and time.monotonic() < look_at:
                 continue

@@ -41,6 +41,11 @@ class NotAdmitted(NamedTuple):
 Notify = Callable[[Admitted | NotAdmitted], None]
 
 
+def closed() -> HostlerError:
+    """Return what is said to who asks a coordinator that was closed."""
+    return HostlerError(Code.CONFLICT, "the coordinator is closed", "make a new one")
+
+
 class Ask:
     """A wish for capacity that does not block.
 
@@ -102,7 +107,7 @@ class Poller:
         """Take on an ask."""
         with self._mutex:
             if self._stopping:
-                raise HostlerError(Code.WAIT_ABORTED, "the coordinator is closed", "make a new one")
+                raise closed()
             if self._thread is None:
                 with descriptors.guard:
                     self._bell = descriptors.keep(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))

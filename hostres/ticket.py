@@ -13,7 +13,7 @@ from typing import Final
 
 from hostres import descriptors
 from hostres.listing import DOZING, WAITING, Entry, name_of
-from hostres.locks import FifoLock
+from hostres.locks import WATCH, FifoLock
 from hostres.pulse import Pulse
 from hostres.queue import Demand
 from hostres.summons import Summons
@@ -117,6 +117,16 @@ class Ticket:
             poll.register(fd, 0)
         events = dict(poll.poll(max(0.0, timeout_s) * 1000))
         return self.hung(events) if events else None
+
+    def wake(self) -> None:
+        """Make whoever polls it return, from another thread or a signal handler."""
+        if self.mutex.acquire(blocking=False):  # else it is not polled now
+            try:
+                if not self.holding and self.lock.fd >= 0:
+                    with contextlib.suppress(BlockingIOError):  # it is full: that wakes as well
+                        os.write(self.lock.fd, WATCH)
+            finally:
+                self.mutex.release()
 
     def hung(self, descriptors_: Iterable[int]) -> frozenset[str]:
         """Return the keys of the watched tickets whose descriptors are among the given ones."""

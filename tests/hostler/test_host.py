@@ -13,6 +13,7 @@ from hostler import Host, OperationFailed, Policy, operation, workflow
 from hostler.config import Config
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
+from hostres.top import snapshot
 from store.clock import SystemClock
 from store.contracts import FailureCode, Request, RequestKind
 from store.home import Home
@@ -315,6 +316,21 @@ def test_a_closed_host_says_so():
     with pytest.raises(HostlerError, match="closed") as caught:
         host.submit(chain, length=1)
     assert caught.value.code is Code.CONFLICT
+
+
+def test_closing_a_host_aborts_the_waits_for_leases_and_it_gives_out_no_more():
+    with Coordinator(Config.load().machine_folder) as elsewhere, ThreadPoolExecutor() as threads:
+        holder = elsewhere.lease({"whisper": 1})
+        with Host() as host:
+            waits = threads.submit(host.lease, {"whisper": 1})
+            until(lambda: [row for row in snapshot(Config.load().machine_folder).tickets if row.state == "waiting"])
+        with pytest.raises(HostlerError) as caught:
+            waits.result(30)
+        assert caught.value.code is Code.WAIT_ABORTED
+        holder.release()
+        with pytest.raises(HostlerError, match="this host is closed") as caught:
+            host.lease({"whisper": 1}, wait=0)
+        assert caught.value.code is Code.CONFLICT
 
 
 def test_a_host_of_another_process_says_so():

@@ -7,6 +7,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -317,10 +318,31 @@ def test_a_closed_coordinator_withdraws_its_asks_and_takes_no_more(machine: Coor
         other.ask({"x": 1}, notify=answers)
         waiting(1)
     eventually(lambda: not rows("waiting"))
-    with refused(Code.WAIT_ABORTED):
+    with refused(Code.CONFLICT):
         other.ask({"x": 1}, notify=answers)
+    with refused(Code.CONFLICT):
+        other.lease({"x": 1}, wait=0)
     one.release()
     assert answers.told == []
+    with refused(Code.CONFLICT):
+        other.lease({"x": 1}, wait=0)
+
+
+def test_closing_a_coordinator_aborts_the_waits_of_all_threads_and_leaves_its_leases(machine: Coordinator) -> None:
+    one = machine.lease({"x": 1})
+    with ThreadPoolExecutor() as threads:
+        with coordinator() as other:
+            kept = other.lease({"cpu": 1})
+            waits = [threads.submit(other.lease, {"x": 1}, wait=wait) for wait in (None, LIMIT_S, None)]
+            waiting(3)
+        for wait in waits:
+            with refused(Code.WAIT_ABORTED):
+                wait.result(LIMIT_S)
+    assert not rows("waiting")
+    kept.assert_owned()
+    kept.release()
+    one.release()
+    machine.lease({"x": 1}, wait=0).release()
 
 
 def test_an_ask_that_is_being_made_while_the_coordinator_closes_leaves_no_ticket(machine: Coordinator) -> None:

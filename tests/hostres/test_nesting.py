@@ -91,21 +91,21 @@ class Told(list[Admitted | NotAdmitted]):
 
 def test_what_a_lease_holds_can_be_asked_for_under_it_and_is_counted_once() -> None:
     """A11."""
-    with (
-        coordinator(x=2) as machine,
-        held(machine.lease({"x": 2, "cpu": 1})) as outer,
-        under(outer.environment) as inner,
-        held(inner.lease({"x": 1}, wait=0)) as part,
-    ):
-        part.assert_owned()
-        assert part.ticket > outer.ticket
-        assert part.environment["HOSTLER_LEASE"].startswith(f"{part.ticket}.")
-        assert [name.split(".")[:3] for name in names("s")] == [["s", str(part.ticket), str(outer.ticket)]]
-        assert excess({"x": 2, "cpu": 1}) == {}
-        assert {row.ticket: row.inside for row in rows()} == {outer.ticket: None, part.ticket: outer.ticket}
-        with refused(Code.WAIT_TIMEOUT):
-            machine.lease({"x": 1}, wait=0)
-    machine.lease({"x": 2}, wait=0).release()
+    with coordinator(x=2) as machine:
+        with (
+            held(machine.lease({"x": 2, "cpu": 1})) as outer,
+            under(outer.environment) as inner,
+            held(inner.lease({"x": 1}, wait=0)) as part,
+        ):
+            part.assert_owned()
+            assert part.ticket > outer.ticket
+            assert part.environment["HOSTLER_LEASE"].startswith(f"{part.ticket}.")
+            assert [name.split(".")[:3] for name in names("s")] == [["s", str(part.ticket), str(outer.ticket)]]
+            assert excess({"x": 2, "cpu": 1}) == {}
+            assert {row.ticket: row.inside for row in rows()} == {outer.ticket: None, part.ticket: outer.ticket}
+            with refused(Code.WAIT_TIMEOUT):
+                machine.lease({"x": 1}, wait=0)
+        machine.lease({"x": 2}, wait=0).release()
 
 
 @pytest.mark.parametrize(
