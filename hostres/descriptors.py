@@ -41,6 +41,12 @@ def close(fd: int) -> None:
         os.close(fd)
 
 
+def lost(fd: int) -> None:
+    """Take note that somebody else has closed a kept descriptor; its number may be another's by now."""
+    with guard:
+        _kept.discard(fd)
+
+
 def open_kept(path: str, flags: int) -> int:
     """Open *path* (close-on-exec, links not followed) and keep the descriptor."""
     with guard:

@@ -91,6 +91,12 @@ class Lease:
         if lock.fd < 0:
             why = "was released" if self._released_boot_ns is not None else "belongs to the process it was forked from"
             raise HostlerError(Code.OWNERSHIP_LOST, f"lease {self.ticket} {why}", "ask for a new one")
+        if not lock.is_open():
+            raise HostlerError(
+                Code.OWNERSHIP_LOST,
+                f"the descriptor {lock.fd} of lease {self.ticket} was closed by its number",
+                "leave closing it to `release`, and ask for a new one",
+            )
         if not lock.still_there():
             raise HostlerError(
                 Code.OWNERSHIP_LOST,

@@ -236,10 +236,11 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
     def close(self) -> None:
         """Close this copy of the descriptor; idempotent. The lock goes with the last copy."""
         with descriptors.guard:
+            ours = self.identity == (0, 0) or self.is_open()
             fd, self.fd = self.fd, -1
             self.acquired = False
             if fd >= 0:
-                descriptors.close(fd)
+                (descriptors.close if ours else descriptors.lost)(fd)
 
     def drain(self) -> bytes:
         """Take and return the bytes of those who poked."""
@@ -247,6 +248,14 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
             return os.read(self.fd, 4096)
         except BlockingIOError:
             return b""
+
+    def is_open(self) -> bool:
+        """Return whether our descriptor is this FIFO still: somebody may have closed it by its number."""
+        try:
+            status = os.fstat(self.fd)
+        except OSError:
+            return False
+        return self.identity == (status.st_dev, status.st_ino)
 
     def still_there(self) -> bool:
         """Return whether `place` still is this very FIFO."""

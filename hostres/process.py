@@ -145,7 +145,8 @@ class Supervised:
 
         Raises:
             HostlerError: `not-found`: no such program or folder; `unavailable`: it cannot be executed, or the system
-                has no room for it; `invalid-data`: more than 16 descriptors, or a NUL in an argument or a variable.
+                has no room for it; `invalid-data`: more than 16 descriptors, or a NUL in an argument or a variable;
+                `ownership-lost`: a descriptor of a lease is closed.
 
         """
         words = [os.fspath(word) for word in argv]
@@ -166,6 +167,7 @@ class Supervised:
         if cwd is not None and not cwd.is_dir():
             raise HostlerError(Code.NOT_FOUND, f"there is no folder {cwd}", "make it, or name another")
         program = find_program(words[0], environ=env, cwd=cwd)
+        files = {_identity_of_lease(fd) for fd in leases}  # before anything is started that would be left
         token = os.urandom(8).hex()
         outer = env.get(TOKEN)
         environment = {**env, TOKEN: f"{outer}:{token}" if outer else token}
@@ -193,7 +195,7 @@ class Supervised:
         streams = [OutputStream(child.stdout, logs[0], on_stdout), OutputStream(child.stderr, logs[1], on_stderr)]
         leader = read_process(child.pid)
         assert leader is not None  # not yet reaped
-        files: set[Identity] = {_identity(fd) for fd in (*leases, *(stream.fd for stream in streams))}
+        files.update(_identity(stream.fd) for stream in streams)
         tree = Tree(leader=leader, token=token.encode(), files=frozenset(files))
         try:
             return cls(child, tree, streams, stdin if isinstance(stdin, bytes) else b"")
@@ -330,6 +332,15 @@ class Supervised:
                 cpu_seconds=cpu_seconds,
                 peak_bytes=peak_bytes,
             )
+
+
+def _identity_of_lease(fd: int) -> Identity:
+    try:
+        return _identity(fd)
+    except OSError:
+        raise HostlerError(
+            Code.OWNERSHIP_LOST, f"the descriptor {fd} of a lease is closed", "ask for a new lease, and keep it open"
+        ) from None
 
 
 def _identity(fd: int) -> Identity:

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hostres.claims import default_capacity, usable_cpus
 from hostres.coordinator import Admitted, Coordinator, NotAdmitted
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
+from hostres.process import Supervised
 from hostres.top import snapshot
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, held, holder, rows, waiting
 
@@ -423,6 +425,33 @@ def test_a_lease_runs_programs_that_hold_it(machine: Coordinator) -> None:
 
 
 # -- what is found in the folder ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reused", [False, True])
+def test_a_descriptor_that_was_closed_by_its_number_means_that_ownership_is_lost(
+    machine: Coordinator, tmp_path: Path, reused: bool
+) -> None:
+    """Nothing is started that nobody would see to, and whose number it is now is left alone."""
+    lease = machine.lease({"x": 1})
+    fd = lease.fd
+    os.close(fd)
+    if reused:
+        other = os.open(tmp_path, os.O_RDONLY)
+        if other != fd:
+            os.dup2(other, fd)
+            os.close(other)
+    for start in (lease.run, lease.popen):
+        with refused(Code.OWNERSHIP_LOST):
+            start(["touch", str(tmp_path / "ran")])
+    with refused(Code.OWNERSHIP_LOST):
+        Supervised.start(["touch", str(tmp_path / "ran")], env=os.environ, lease_fds=(1 << 20,))
+    assert psutil.Process().children() == []
+    lease.release()
+    assert not (tmp_path / "ran").exists()
+    if reused:
+        assert os.path.samestat(os.fstat(fd), tmp_path.stat())
+        os.close(fd)
+    machine.lease({"x": 1}, wait=0).release()
 
 
 def test_an_unsafe_folder_is_refused_at_the_next_ask(machine: Coordinator) -> None:
