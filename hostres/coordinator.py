@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from hostres.arguments import invalid, seconds, text
 from hostres.claims import check_keys, describe, is_name, is_priority, is_units
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError
@@ -135,12 +136,13 @@ class Coordinator:
             parent: The lease for a part of which it is, while that lives.
 
         Raises:
-            HostlerError: `invalid-claims`, `profile-mismatch`, `wait-timeout`, `wait-aborted` (by *abort* or `close`),
-                `conflict` (this thread has a part of its lease already and would wait for more, or this is closed),
-                `ownership-lost`, `unsafe-state`, `unavailable`.
+            HostlerError: `invalid-claims`, `invalid-data`, `profile-mismatch`, `wait-timeout`, `wait-aborted` (by
+                *abort* or `close`), `conflict` (this thread has a part of its lease already and would wait for more, or
+                this is closed), `ownership-lost`, `unsafe-state`, `unavailable`.
 
         """
         self._check_open()
+        wait = seconds(wait, name="wait")
         if wait is not None and not 0 <= wait <= MAX_WAIT_S:
             raise HostlerError(Code.INVALID_DATA, f"a wait of {wait:g} s", "wait 0 s to 24 h")
         until = None if wait is None else time.monotonic() + wait
@@ -264,6 +266,10 @@ class Coordinator:
 
 
 def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: Sequence[str], priority: int) -> Record:
+    if not isinstance(claims, Mapping):
+        raise invalid("claims", claims, 'give a mapping, as in {"cpu": 2}', code=Code.INVALID_CLAIMS)
+    if isinstance(keys, str | bytes) or not all(isinstance(key, str) for key in keys):
+        raise invalid("keys", keys, 'give a list of texts, as in ["film"]', code=Code.INVALID_CLAIMS)
     if not is_priority(priority):
         raise HostlerError(Code.INVALID_CLAIMS, f"a priority of {priority!r}", "use a whole number from -10 to 10")
     digests: tuple[str, ...] = ()
@@ -277,10 +283,16 @@ def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: 
         keys=digests,
         asked_boot_ns=boot_ns(),
         priority=priority,
-        name=name,
+        name=text(name, name="name"),
         pid=os.getpid(),
-        command=tuple(command),
+        command=tuple(text(word, name="command") for word in _listed(command)),
     )
+
+
+def _listed(command: Any) -> Sequence[Any]:
+    if isinstance(command, Sequence) and not isinstance(command, str | bytes):
+        return command
+    raise invalid("command", command, 'give a list, as in ["echo", "hi"]')
 
 
 def _wanted(ticket: Ticket) -> str:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from hostres.affinity import of_name
+from hostres.arguments import environment, seconds, words
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError
 from hostres.nesting import LEASE, Parent
@@ -109,7 +110,7 @@ class Lease:
         argv: Sequence[str | os.PathLike[str]],
         *,
         env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
+        cwd: str | os.PathLike[str] | None = None,
         stdin: bytes | Path | None = None,
         stdout_log: Path | None = None,
         stderr_log: Path | None = None,
@@ -129,7 +130,7 @@ class Lease:
             on_stderr: Likewise.
 
         Raises:
-            HostlerError: `ownership-lost`, `not-found`, `unavailable`.
+            HostlerError: `ownership-lost`, `not-found`, `unavailable`, `invalid-data`.
 
         """
         from hostres.process import Supervised  # noqa: PLC0415  waiting for admission needs none of it
@@ -137,7 +138,7 @@ class Lease:
         self.assert_owned()
         return Supervised.start(
             argv,
-            env={**os.environ, **(env or {}), **self.environment},
+            env={**os.environ, **environment(env), **self.environment},
             cwd=cwd,
             lease_fds=(self.fd,),
             cpus=self.cpus,
@@ -156,7 +157,7 @@ class Lease:
         timeout: float | None = None,
         check: bool = True,
         env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
+        cwd: str | os.PathLike[str] | None = None,
         stdin: bytes | Path | None = None,
         on_stdout: Callable[[bytes], None] | None = None,
         on_stderr: Callable[[bytes], None] | None = None,
@@ -174,27 +175,27 @@ class Lease:
             on_stderr: Likewise.
 
         Raises:
-            HostlerError: `ownership-lost`, `not-found`, `unavailable`.
+            HostlerError: `ownership-lost`, `not-found`, `unavailable`, `invalid-data`.
             subprocess.TimeoutExpired: It took too long.
             subprocess.CalledProcessError: It failed.
 
         """
         import subprocess  # noqa: PLC0415  likewise
 
-        words = [os.fspath(word) for word in argv]
-        process = self.popen(words, env=env, cwd=cwd, stdin=stdin, on_stdout=on_stdout, on_stderr=on_stderr)
+        command, limit_s = words(argv), seconds(timeout, name="timeout")
+        process = self.popen(command, env=env, cwd=cwd, stdin=stdin, on_stdout=on_stdout, on_stderr=on_stderr)
         reason = "interrupted"
         try:
-            ended = process.wait(timeout)
+            ended = process.wait(limit_s)
             if ended is None:
                 reason = "timeout"
-                raise subprocess.TimeoutExpired(words, timeout or 0.0)
+                raise subprocess.TimeoutExpired(command, limit_s or 0.0)
             reason = "cleanup"
         finally:
             process.end(grace_s=GRACE_S, reason=reason)
         if check and ended.code != 0:
             code = ended.code if ended.code is not None else -(ended.signal or 0)
-            raise subprocess.CalledProcessError(code, words)
+            raise subprocess.CalledProcessError(code, command)
         return ended
 
     def release(self) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from hostres import arguments
 from hostres.affinity import pinned
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.holders import Identity
@@ -116,7 +117,7 @@ class Supervised:
         argv: Sequence[str | os.PathLike[str]],
         *,
         env: Mapping[str, str],
-        cwd: Path | None = None,
+        cwd: str | os.PathLike[str] | None = None,
         lease_fds: Sequence[int] = (),
         cpus: Sequence[int] = (),
         niceness: Niceness | None = None,
@@ -145,11 +146,17 @@ class Supervised:
 
         Raises:
             HostlerError: `not-found`: no such program or folder; `unavailable`: it cannot be executed, or the system
-                has no room for it; `invalid-data`: more than 16 descriptors, or a NUL in an argument or a variable;
+                has no room for it; `invalid-data`: more than 16 descriptors, a NUL in an argument or a variable, or an
+                argument of a wrong type;
                 `ownership-lost`: a descriptor of a lease is closed.
 
         """
-        words = [os.fspath(word) for word in argv]
+        words, env, home, stdin = (
+            arguments.words(argv),
+            arguments.environment(env),
+            arguments.folder(cwd),
+            arguments.source(stdin),
+        )
         leases = tuple(sorted(set(lease_fds)))
         if len(leases) > MAX_LEASES:
             raise HostlerError(
@@ -164,9 +171,9 @@ class Supervised:
                 raise HostlerError(
                     Code.INVALID_DATA, f"{name!r} cannot be in an environment", "leave out =, and NUL in name and value"
                 )
-        if cwd is not None and not cwd.is_dir():
-            raise HostlerError(Code.NOT_FOUND, f"there is no folder {cwd}", "make it, or name another")
-        program = find_program(words[0], environ=env, cwd=cwd)
+        if home is not None and not home.is_dir():
+            raise HostlerError(Code.NOT_FOUND, f"there is no folder {home}", "make it, or name another")
+        program = find_program(words[0], environ=env, cwd=home)
         files = {_identity_of_lease(fd) for fd in leases}  # before anything is started that would be left
         token = os.urandom(8).hex()
         outer = env.get(TOKEN)
@@ -178,7 +185,9 @@ class Supervised:
 
             def start() -> Child:
                 with pinned(cpus):
-                    return spawn(words, program, environment, cwd, leases, feed=isinstance(stdin, bytes), source=source)
+                    return spawn(
+                        words, program, environment, home, leases, feed=isinstance(stdin, bytes), source=source
+                    )
 
             child = born_nice(niceness, start)
         except OSError as error:

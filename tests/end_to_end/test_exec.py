@@ -372,7 +372,7 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         "hostler", "hostler.commands", "hostler.commands.exec", "hostler.commands.job", "hostler.commands.notice",
         "hostler.standard_streams", "hostres",
         *(f"hostres.{name}" for name in (
-            "affinity", "claims", "clock", "configuration", "coordinator", "decisions", "descriptors", "errors",
+            "affinity", "arguments", "claims", "clock", "configuration", "coordinator", "decisions", "descriptors", "errors",
             "folders", "lease", "listing", "locks", "machine", "nesting", "patience", "platforms", "poller", "profile", "pulse",
             "programs", "queue", "rousing", "seating", "settings", "state", "succession", "summons", "sweeping", "ticket",
             "tickets", "turnaround", "watching",

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -452,6 +453,61 @@ def test_a_descriptor_that_was_closed_by_its_number_means_that_ownership_is_lost
         assert os.path.samestat(os.fstat(fd), tmp_path.stat())
         os.close(fd)
     machine.lease({"x": 1}, wait=0).release()
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"wait": "3"}, "wait is '3'"),
+        ({"wait": True}, "wait is True"),
+        ({"name": None}, "name is None"),
+        ({"name": b"talk"}, "name is b'talk'"),
+        ({"command": "echo hi"}, "command is 'echo hi'"),
+        ({"command": [b"echo"]}, "command is b'echo'"),
+        ({"keys": "film"}, "keys is 'film'"),
+        ({"keys": [1]}, "keys is"),
+        ({"claims": ["x"]}, "claims is"),
+        ({"claims": {b"x": 1}}, "b'x' cannot name a resource"),
+    ],
+)
+def test_an_ask_with_an_argument_of_a_wrong_type_names_it(machine: Coordinator, asked: Any, named: str) -> None:
+    code = Code.INVALID_CLAIMS if asked.keys() & {"keys", "claims"} else Code.INVALID_DATA
+    with pytest.raises(HostlerError, match=named, check=lambda error: error.code is code):
+        machine.lease(**{"claims": {"x": 1}, **asked})
+    assert rows() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"argv": "echo hi"}, "argv is 'echo hi'"),
+        ({"argv": b"echo"}, "argv is b'echo'"),
+        ({"argv": ["echo", b"\xff"]}, r"argv\[1\] is b'"),
+        ({"argv": ["echo", 3]}, r"argv\[1\] is 3"),
+        ({"argv": ["echo", "\ud800"]}, r"argv\[1\] is "),
+        ({"env": {"A": 1}}, r"env\['A'\] is 1"),
+        ({"env": {b"A": "1"}}, r"env\[b'A'\] is b'A'"),
+        ({"env": "A=1"}, "env is 'A=1'"),
+        ({"cwd": b"/"}, "cwd is b'/'"),
+        ({"cwd": 3}, "cwd is 3"),
+        ({"stdin": "text"}, "stdin is 'text'"),
+        ({"timeout": "3"}, "timeout is '3'"),
+    ],
+)
+def test_a_program_with_an_argument_of_a_wrong_type_is_not_started_and_it_is_named(
+    machine: Coordinator, given: Any, named: str
+) -> None:
+    arguments = {"argv": ["true"], **given}
+    with machine.lease({"x": 1}) as lease:
+        for start in (lease.run, lease.popen)[: 1 if "timeout" in given else 2]:
+            with pytest.raises(HostlerError, match=named, check=lambda error: error.code is Code.INVALID_DATA):
+                start(**arguments)
+
+
+def test_a_working_folder_may_be_text(machine: Coordinator, tmp_path: Path) -> None:
+    with machine.lease({"x": 1}) as lease:
+        lease.run(["touch", os.fsdecode(b"\xff")], cwd=str(tmp_path))
+    assert os.listdir(os.fsencode(tmp_path / ".")).count(b"\xff") == 1
 
 
 def test_an_unsafe_folder_is_refused_at_the_next_ask(machine: Coordinator) -> None:
