@@ -15,6 +15,7 @@ from hostres.errors import Code, HostlerError
 from hostres.folders import check_private_file
 from store.faults import damaged_file, found_damage, read_only, refuse_if_damaged, translated
 from store.turns import Turns
+from store.versions import newer_schema, refuse_misfit
 
 APPLICATION_ID: Final = 0x486F7374  # "Host"
 BUSY_SECONDS: Final = 30.0
@@ -30,33 +31,11 @@ _FIRST_PAUSE_S: Final = 0.00002
 _LONGEST_PAUSE_S: Final = 0.001
 
 _MAGIC: Final = b"SQLite format 3\0"
-_HEADER: Final = struct.Struct(">60xI4xI")  # user_version at byte 60, application_id at byte 68
+_HEADER: Final = struct.Struct(">60xi4xI")  # user_version at byte 60, application_id at byte 68
 _HEADER_BYTES: Final = 100
 
 _opened: Final[set[str]] = set()
 _opening: Final = threading.Lock()
-
-
-def newer_schema(connection: sqlite3.Connection, database: Path, found: int, known: int) -> HostlerError:
-    """Return the refusal of a file that a newer program wrote.
-
-    Args:
-        connection: To the file, which may name the program that is needed.
-        database: The file.
-        found: Its version.
-        known: The newest version that this program knows.
-
-    """
-    try:
-        row = connection.execute("SELECT release FROM schema_versions WHERE version = ?", (found,)).fetchone()
-    except sqlite3.Error:
-        row = None  # whatever keeps its versions elsewhere
-    needed = f"Hostler {row[0]} or newer" if row else "the newer Hostler that wrote it"
-    return HostlerError(
-        Code.NEWER_SCHEMA,
-        f"{database} has schema version {found}, this program knows up to {known}",
-        f"use {needed}, or another HOSTLER_HOME; the file was not touched",
-    )
 
 
 class _Connection(sqlite3.Connection):
@@ -115,6 +94,8 @@ def _peek(database: Path, known: int) -> bool:
             application = looking.execute("PRAGMA application_id").fetchone()[0]
             if version > known and application == APPLICATION_ID:
                 raise newer_schema(looking, database, version, known)
+    if version <= 0 and application == APPLICATION_ID:  # both are written in one page with the tables
+        raise damaged_file(database, f"it says that its schema version is {version}")
     if version and application != APPLICATION_ID:
         what = f"{database} belongs to another program"
         raise HostlerError(Code.UNSAFE_STATE, what, "move it away, or use another HOSTLER_HOME")
@@ -214,6 +195,9 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
             connection.turns = Turns(database)
             if empty:  # later it counts no more, and would begin a write
                 _until_free(connection, "PRAGMA auto_vacuum = INCREMENTAL", BUSY_SECONDS)
+            else:
+                with reading(connection, database):
+                    refuse_misfit(connection, database, known)
             _until_free(connection, "PRAGMA journal_mode = WAL", BUSY_SECONDS)
             _set_up(connection)
             connection.execute("PRAGMA synchronous = FULL")
@@ -221,7 +205,7 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
             connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
             connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT}")
         except BaseException:
-            connection.close()
+            close_writer(connection, database)
             raise
     return connection
 
@@ -275,16 +259,19 @@ def open_reader(database: Path, known: int) -> sqlite3.Connection | None:
     with translated(database):
         connection = _connect(database, "mode=ro", timeout=BUSY_SECONDS)
         try:
-            connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
-        except sqlite3.OperationalError:
-            connection.close()
-            if not _nobody_can_write(database):
-                raise
-            connection = _connect(database, "immutable=1", timeout=0)
+            try:
+                connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
+            except sqlite3.OperationalError:
+                if not _nobody_can_write(database):
+                    raise
+                connection.close()
+                connection = _connect(database, "immutable=1", timeout=0)
+            with reading(connection, database):
+                refuse_misfit(connection, database, known)
+            _set_up(connection)
         except BaseException:
             connection.close()
             raise
-        _set_up(connection)
         return connection
 
 

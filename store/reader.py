@@ -22,8 +22,9 @@ from store.hosts import host_alive
 from store.lifecycle import RunStatus
 from store.records import damaged, decode, verified
 from store.requests import decode_request, is_cancelled
-from store.schema import SCHEMA_VERSION, check_version, stored_version
+from store.schema import SCHEMA_VERSION, check_version
 from store.values import Domain
+from store.versions import stored_version
 
 NEWEST: Final = "-"
 _PREFIX: Final = "run_"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hostres.errors import Code, HostlerError
-from store.database import newer_schema
+from store.versions import newer_schema, stored_version
 
 Migration = tuple[str, ...]
 
@@ -164,13 +164,6 @@ SCHEMA_VERSION: Final = len(MIGRATIONS)
 
 RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0", "0.1.0")
 """The first Hostler that knows each version: what a program that is too old for a file tells its user to get."""
-
-
-def stored_version(connection: sqlite3.Connection) -> int:
-    """Return the schema version of the open file; 0 for an empty one."""
-    row = connection.execute("PRAGMA user_version").fetchone()
-    version: int = row[0]
-    return version
 
 
 def check_version(connection: sqlite3.Connection, database: Path) -> None:

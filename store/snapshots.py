@@ -9,7 +9,8 @@ from store.content import Content
 from store.database import open_reader, reading
 from store.heads import unknown_run
 from store.home import Home
-from store.schema import SCHEMA_VERSION, check_version, stored_version
+from store.schema import SCHEMA_VERSION, check_version
+from store.versions import stored_version
 
 
 @dataclass(frozen=True, slots=True)

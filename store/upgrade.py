@@ -15,8 +15,9 @@ from typing import Final
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.locks import NEW, is_held
 from store.content import sync
-from store.database import APPLICATION_ID, newer_schema, open_copy_source, reading, writing
-from store.schema import MIGRATIONS, RELEASES, Migration, stored_version
+from store.database import APPLICATION_ID, open_copy_source, reading, writing
+from store.schema import MIGRATIONS, RELEASES, Migration
+from store.versions import newer_schema, stored_version
 
 _VERSIONS: Final = (
     "CREATE TABLE IF NOT EXISTS schema_versions (version INTEGER PRIMARY KEY, release TEXT NOT NULL) STRICT"

@@ -3,9 +3,10 @@
 import os
 import random
 import shutil
+import sqlite3
 import struct
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ import pytest
 from hostres.errors import EXIT_CODES, Code, HostlerError
 from store import database
 from store.contracts import RequestKind
+from store.database import APPLICATION_ID
 from store.home import Home
 from store.hosts import HostIdentity
+from store.proving import check_file
 from store.reader import Reader
 from store.requests import post
 from store.run_store import RunStore
-from tests.store.support import CLOCK, NOTE, Setting, assert_refused, finish_node, plan_of, request_of
+from store.schema import SCHEMA_VERSION
+from tests.store.support import CLOCK, NOTE, Setting, assert_refused, finish_node, plan_of, request_of, run_id
 
 PAGE = 4096
 
@@ -168,6 +172,40 @@ def test_a_damaged_file_is_refused_by_everybody_naming_it_and_the_mend(
         assert_refused(error, Code.UNSAFE_STATE, str(home.database), part)
         assert error.todo
     assert home.database.read_bytes() == broken
+
+
+@pytest.mark.parametrize(
+    ("version", "application"),
+    [(0, APPLICATION_ID), (0, 0), (-1, APPLICATION_ID), *((n, APPLICATION_ID) for n in range(1, SCHEMA_VERSION))],
+)
+@pytest.mark.parametrize("logged", [False, True])
+def test_a_version_that_the_tables_are_not_of_is_damage_and_nothing_is_written(
+    tmp_path: Path, version: int, application: int, logged: bool
+) -> None:
+    """One changed byte of the header says so; the file would be taken for an empty or an older one."""
+    home = filled(tmp_path / "home", runs=1)
+    with closing(sqlite3.connect(home.database, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA application_id = {application}")
+        if logged:
+            left = Home.open(tmp_path / "left", create=True)
+            for name in ("runs.db", "runs.db-wal"):
+                shutil.copy(home.root / name, left.root / name)
+            home = left
+    kept = ("runs.db", "runs.db-wal") if logged else ("runs.db",)
+    before = {name: contents(home)[name] for name in kept}
+    for action in (
+        lambda: Reader.open(home),
+        lambda: check_file(home),
+        lambda: RunStore.open(home, clock=CLOCK),
+        lambda: post(home, request_of(run_id(), RequestKind.CANCEL), clock=CLOCK),
+        lambda: Reader.open(home),
+    ):
+        assert_refused(refused(action), Code.UNSAFE_STATE, str(home.database), "damaged", "version")
+    after = contents(home)
+    assert {name: after[name] for name in kept} == before
+    assert not [name for name in after if name.startswith("runs.db.v")]
+    assert not after.get("runs.db-wal", b"") or logged
 
 
 def test_a_log_beside_a_file_that_is_empty_or_gone_is_kept_and_named(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from hostres.errors import Code, HostlerError
-from store import schema
 from store.contracts import RequestKind
 from store.database import APPLICATION_ID, open_writer
 from store.home import Home
@@ -23,6 +22,8 @@ from store.requests import post
 from store.run_store import RunStore
 from store.schema import MIGRATIONS, RELEASES, SCHEMA_VERSION
 from store.upgrade import kept_copy, upgrade
+from store.versions import stored_version
+from tests.store import schema_sample
 from tests.store.support import CLOCK, Setting, assert_refused, request_of, run_id
 
 LOOK = """
@@ -163,7 +164,7 @@ def test_an_older_file_is_brought_up_to_date_and_a_copy_is_kept(tmp_path: Path) 
     home, run = filled(tmp_path / "home")
     connection = open_writer(home.database, 9, create=False)
     upgrade(connection, home.database, home.hosts, NEXT, NEXT_RELEASES)
-    assert schema.stored_version(connection) == SCHEMA_VERSION + 1
+    assert stored_version(connection) == SCHEMA_VERSION + 1
     assert connection.execute("SELECT run_id, extra FROM runs").fetchall() == [(run, None)]
     connection.close()
     copy = kept_copy(home.database, SCHEMA_VERSION)
@@ -198,7 +199,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
         upgrade(
             connection, home.database, home.hosts, (*MIGRATIONS, ("CREATE TABLE later (x)", "NONSENSE")), NEXT_RELEASES
         )
-    assert schema.stored_version(connection) == SCHEMA_VERSION
+    assert stored_version(connection) == SCHEMA_VERSION
     connection.close()
     with Reader.open(home) as reader:
         assert [row.run_id for row in reader.runs()] == [run]
@@ -213,14 +214,15 @@ def test_a_file_that_an_older_program_still_works_with_is_not_migrated(setting: 
 
 
 def test_an_older_file_is_not_looked_into_or_posted_to_before_it_is_up_to_date(tmp_path: Path) -> None:
-    home, run = filled(tmp_path / "home")
-    with sqlite3.connect(home.database) as connection:
-        connection.execute("PRAGMA user_version = 0")
-        connection.execute("PRAGMA application_id = 0")
-    connection.close()
-    with pytest.raises(HostlerError) as caught:
-        post(home, request_of(run, RequestKind.CANCEL), clock=CLOCK)
-    assert_refused(caught.value, Code.UNAVAILABLE, "version 0")
+    home = Home.open(tmp_path / "home", create=True)
+    schema_sample.restore(1, home)
+    for action in (
+        lambda: Reader.open(home),
+        lambda: post(home, request_of(run_id(), RequestKind.CANCEL), clock=CLOCK),
+    ):
+        with pytest.raises(HostlerError) as caught:
+            action()
+        assert_refused(caught.value, Code.UNAVAILABLE, "version 1")
 
 
 def test_many_programs_can_start_on_an_empty_folder_at_once(tmp_path: Path) -> None:

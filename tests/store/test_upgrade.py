@@ -19,8 +19,9 @@ from store.hosts import HostIdentity
 from store.reader import Reader
 from store.requests import post
 from store.run_store import RunStore
-from store.schema import MIGRATIONS, RELEASES, SCHEMA_VERSION, stored_version
+from store.schema import MIGRATIONS, RELEASES, SCHEMA_VERSION
 from store.upgrade import kept_copy, upgrade
+from store.versions import stored_version
 from tests.store import schema_sample
 from tests.store.support import CLOCK, Setting, assert_refused, request_of
 
