@@ -123,13 +123,18 @@ def _has_journal(database: Path) -> bool:
         return False
 
 
-def _create(database: Path) -> None:
+def _refuse_log_alone(database: Path) -> None:
+    """Refuse a log whose file is gone: who makes the file makes it before the log, and nobody removes it."""
     if log_bytes(database) and not database.exists():
         raise HostlerError(
             Code.UNSAFE_STATE,
             f"{database} is gone, but its log {database.name}-wal is there",
             "put the file back beside its log; or, to start anew, move the log away too",
         )
+
+
+def _create(database: Path) -> None:
+    _refuse_log_alone(database)
     try:
         fd = os.open(database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
@@ -152,6 +157,7 @@ def _approach(database: Path, known: int, *, create: bool) -> bool:
         try:
             size = check_private_file(database).st_size
         except FileNotFoundError:
+            _refuse_log_alone(database)
             return False
         if place in _opened:
             return size > 0

@@ -216,10 +216,17 @@ def test_a_log_beside_a_file_that_is_empty_or_gone_is_kept_and_named(tmp_path: P
     shutil.copy(setting.home.root / "runs.db-wal", left.root / "runs.db-wal")
     setting.close()
     log = (left.root / "runs.db-wal").read_bytes()
-    assert_refused(refused(lambda: RunStore.open(left, clock=CLOCK)), Code.UNSAFE_STATE, "runs.db is gone")
+    everybody = (
+        lambda: RunStore.open(left, clock=CLOCK),
+        lambda: Reader.open(left),
+        lambda: check_file(left),
+        lambda: post(left, request_of(run_id(), RequestKind.CANCEL), clock=CLOCK),
+    )
+    for opens in everybody:
+        assert_refused(refused(opens), Code.UNSAFE_STATE, "runs.db is gone")
     assert not left.database.exists()
     left.database.touch(0o600)
-    for opens in (lambda: RunStore.open(left, clock=CLOCK), lambda: Reader.open(left)):
+    for opens in everybody:
         assert_refused(refused(opens), Code.UNSAFE_STATE, "it is empty, but its log is not")
     assert (left.root / "runs.db-wal").read_bytes() == log
 

@@ -68,6 +68,27 @@ def test_every_command_refuses_a_damaged_store_with_73_names_it_and_leaves_it_al
     assert (home / "runs.db").read_bytes() == before
 
 
+@pytest.mark.parametrize("left", ["gone", "empty"])
+def test_a_log_without_its_file_is_no_empty_store_to_any_command(
+    home: Path, tmp_path: Path, capsys: Captured, left: str
+) -> None:
+    with closing(sqlite3.connect(home / "runs.db")) as connection, connection:
+        connection.execute("INSERT INTO removals VALUES (99, 'x')")
+        connection.commit()
+        log = (home / "runs.db-wal").read_bytes()
+    (home / "runs.db").unlink()
+    (home / "runs.db-wal").write_bytes(log)
+    (home / "runs.db-wal").chmod(0o600)
+    if left == "empty":
+        (home / "runs.db").touch(0o600)
+    for words in (*LOOKS, ["verify", "--all"], ["cancel", "-"], ["run", graph(tmp_path)], ["gc", "--dry-run"]):
+        assert main(words) == 73, words
+        assert capsys.readouterr().err.startswith("hostler: error[unsafe-state]: ")
+    assert main(["doctor"]) == 73
+    assert "log" in capsys.readouterr().out
+    assert (home / "runs.db-wal").read_bytes() == log
+
+
 def test_a_newer_store_is_refused_with_73_naming_what_is_needed(home: Path, tmp_path: Path, capsys: Captured) -> None:
     with closing(sqlite3.connect(home / "runs.db")) as connection, connection:
         connection.execute("INSERT INTO schema_versions VALUES (99, '7.1.0')")
