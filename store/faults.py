@@ -11,8 +11,8 @@ from hostres.errors import Code, HostlerError
 from store.lock_holders import writers
 
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_OTHER_SCHEMA: Final = "no such"
-"""How SQLite begins when the tables are not those of the file's version."""
+_OTHER_FILE: Final = ("no such", "unsupported file format")
+"""How SQLite begins when the tables are not those of the file's version, or its header is not one that it writes."""
 
 _NOT_TEXT: Final = "it holds text that is not UTF-8"
 
@@ -40,7 +40,7 @@ def store_error(error: sqlite3.Error, database: Path) -> HostlerError:
     if primary == sqlite3.SQLITE_IOERR:
         what = f"{database} cannot be read or written: {getattr(error, 'sqlite_errorname', error)}"
         return HostlerError(Code.UNAVAILABLE, what, "check the disk, then go on; nothing acknowledged is lost")
-    if primary in _DAMAGE or (primary == sqlite3.SQLITE_ERROR and str(error).startswith(_OTHER_SCHEMA)):
+    if primary in _DAMAGE or (primary == sqlite3.SQLITE_ERROR and str(error).startswith(_OTHER_FILE)):
         return note_damage(database, str(error))
     if _is_undecodable(error):
         return note_damage(database, _NOT_TEXT)

@@ -286,6 +286,31 @@ def everything(home: Home) -> dict[tuple[str, ...], Any]:
     return found
 
 
+def test_whatever_byte_of_the_header_is_another_every_error_is_a_clear_one(tmp_path: Path) -> None:
+    """The header is that of https://www.sqlite.org/fileformat2.html#the_database_header."""
+    home = filled(tmp_path / "home", runs=1)
+    good = home.database.read_bytes()
+
+    def look() -> None:
+        with Reader.open(home) as reader:
+            for run in reader.runs():
+                list(reader.events(run.run_id))
+
+    said = {}
+    for place in range(100):
+        for name in ("runs.db-wal", "runs.db-shm"):
+            (home.root / name).unlink(missing_ok=True)
+        home.database.write_bytes(good[:place] + bytes([good[place] ^ 0x21]) + good[place + 1 :])
+        for action in (look, lambda: RunStore.open(home, clock=CLOCK).close()):
+            database._opened.clear()
+            try:
+                action()
+            except HostlerError as error:
+                said[place] = error
+    assert {error.code for error in said.values()} <= {Code.UNSAFE_STATE, Code.NEWER_SCHEMA}, said
+    assert_refused(said[47], Code.UNSAFE_STATE, "unsupported file format")
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_damaged_nothing_wrong_is_read_and_every_error_is_a_clear_one(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
