@@ -103,10 +103,14 @@ def add_key(parser: argparse.ArgumentParser) -> None:
     )
 
 
+MOST: Final = 1_000_000_000
+"""More than there can be of anything; what is counted in the store stays below 64 bits."""
+
+
 def positive(text: str) -> int:
     """Read a whole number above zero."""
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above zero")
+    if not re.fullmatch(r"0*[1-9][0-9]{0,9}", text) or int(text) > MOST:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from 1 to {MOST}")
     return int(text)
 
 

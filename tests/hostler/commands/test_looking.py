@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hostler.__main__ import main
+from hostler.commands.arguments import MOST
 from hostler.commands.places import whole
 from hostres.logs import BoundedLog
 from store.contracts import EventKind, GraphPlan, NodeRecord, RunRecord, Summary
@@ -88,6 +89,7 @@ def test_runs_lists_newest_first_with_its_filters(setting: Setting, capsys: Capt
     third = resting(setting)
     assert [run["run_id"] for run in shown(capsys, "runs")["runs"]] == [third, second, first]
     assert [run["run_id"] for run in shown(capsys, "runs", "--limit", "1")["runs"]] == [third]
+    assert len(shown(capsys, "runs", "--limit", str(MOST))["runs"]) == 3
     assert [run["run_id"] for run in shown(capsys, "runs", "--status", "planned")["runs"]] == [second, first]
     main(["runs"])
     assert "no host works on it" in capsys.readouterr().out

@@ -57,6 +57,10 @@ def cli(capsys: Captured) -> Cli:
         (["show", "-"], 4, "no run"),
         (["resume", "run_0"], 4, "run_0"),
         (["nonsense"], 2, "nonsense"),
+        (["runs", "--limit", "0"], 2, "from 1 to"),
+        (["runs", "--limit", "1000000001"], 2, "from 1 to"),
+        (["runs", "--limit", str(2**63 - 1)], 2, "from 1 to"),
+        (["runs", "--limit", "9" * 5000], 2, "from 1 to"),
     ],
 )
 def test_wrong_use_is_one_line_and_its_code(cli: Cli, arguments: list[str], code: int, says: str) -> None:
