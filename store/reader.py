@@ -27,7 +27,7 @@ from store.values import Domain
 from store.versions import stored_version
 
 NEWEST: Final = "-"
-_PREFIX: Final = "run_"
+PREFIX: Final = "run_"
 _LISTED: Final = 5
 _EVENTS_AT_ONCE: Final = 500
 _AFTER_EVERY_ID: Final = "\x7f"
@@ -166,7 +166,7 @@ class Reader:
                 raise HostlerError(Code.NOT_FOUND, "there is no run yet", "start one with `hostler run`")
             run_id: str = newest[0][0]
             return run_id
-        prefix = text if text.startswith(_PREFIX) or _PREFIX.startswith(text) else _PREFIX + text
+        prefix = text if text.startswith(PREFIX) or PREFIX.startswith(text) else PREFIX + text
         found = [
             row[0]
             for row in self._rows(

@@ -11,7 +11,7 @@ from hostler.config import Config
 from hostres.errors import Code, HostlerError
 from store.contracts import GraphPlan, NodeRecord
 from store.home import Home
-from store.reader import Reader, RunView
+from store.reader import NEWEST, PREFIX, Reader, RunView
 
 
 @contextmanager
@@ -28,8 +28,13 @@ def reading() -> Iterator[tuple[Home, Reader]]:
 
 
 def archive_named(text: str) -> Path | None:
-    """Return the file that *text* names, where a run or an archive may be named; None if it names a run."""
-    return Path(text) if "/" in text or os.path.lexists(text) else None
+    """Return the file that *text* names, where a run or an archive may be named; None if it names a run.
+
+    What can only be a run is one, whatever lies in the current folder; a slash makes it a file.
+    """
+    if "/" in text:
+        return Path(text)
+    return None if text == NEWEST or text.startswith(PREFIX) or not os.path.lexists(text) else Path(text)
 
 
 @contextmanager

@@ -30,7 +30,8 @@ def add(subparsers: "Subparsers") -> None:
         "targets",
         nargs="*",
         metavar="RUN|FILE",
-        help="a run (any unique prefix of its id, - for the newest), or the file of an archive",
+        help="a run (any unique prefix of its id, - for the newest), or the file of an archive; "
+        "with a slash it is always a file, else - and run_… always a run",
     )
     parser.add_argument("--all", action="store_true", help="every run, and the file that they are in")
     parser.add_argument(

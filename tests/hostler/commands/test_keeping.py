@@ -120,6 +120,21 @@ def test_verify_needs_something_to_verify(capsys: Captured) -> None:
     assert said(capsys, "verify", "--all") == ""
 
 
+def test_a_file_that_is_named_like_a_run_is_not_verified_in_its_place(
+    kept: Kept,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Captured,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("-", kept.run_id[:8], kept.run_id):
+        Path(name).write_text("no archive")
+        assert said(capsys, "verify", name).startswith(f"{kept.run_id}: verified")
+        assert "archive" in error(capsys, "verify", f"./{name}", code=2)
+    Path("talk").write_text("no archive")
+    assert "archive" in error(capsys, "verify", "talk", code=2)
+
+
 def test_a_run_goes_out_as_a_private_file_is_proved_and_comes_back_to_be_looked_at(
     kept: Kept,  # noqa: F811
     elsewhere: Path,
