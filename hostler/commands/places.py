@@ -52,9 +52,10 @@ def open_archive(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         what = f"{path} cannot be read: {error.strerror}"
         raise HostlerError(Code.INVALID_DATA, what, "check the path and its permissions") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise HostlerError(Code.INVALID_DATA, f"{path} is not a regular file", "give what `hostler export` wrote")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise HostlerError(Code.INVALID_DATA, f"{path} is not a regular file", "give what `hostler export` wrote")
         yield file
 
 

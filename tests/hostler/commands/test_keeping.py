@@ -112,11 +112,13 @@ def test_files_that_were_moved_are_told_and_are_no_damage(kept: Kept, capsys: Ca
     assert told(capsys, "verify", "-", "--no-files")["results"][0]["files"] == []
 
 
-def test_verify_needs_something_to_verify(capsys: Captured) -> None:
+def test_verify_and_import_need_something_that_can_be_read(capsys: Captured) -> None:
     assert "--all" in error(capsys, "verify", code=2)
     assert "not-found" in error(capsys, "verify", "run_0", code=4)
     assert "not-found" in error(capsys, "verify", "./missing.tar", code=4)
-    assert "regular file" in error(capsys, "verify", "/dev/null", code=2)
+    for command in ("verify", "import"):
+        for path in ("/dev/null", "/"):
+            assert f"{path} is not a regular file" in error(capsys, command, path, code=2)
     assert said(capsys, "verify", "--all") == ""
 
 
