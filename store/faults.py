@@ -24,7 +24,8 @@ def store_error(error: sqlite3.Error, database: Path) -> HostlerError:
     """Say what an error of SQLite means to a person; remember a damaged file."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
-    if primary == sqlite3.SQLITE_FULL:
+    if primary == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE:
+        # the second is what no room for the log's index is called (https://www.sqlite.org/rescode.html#ioerr_shmsize)
         what = f"the disk is full; nothing more can be written to {database}"
         return HostlerError(Code.UNAVAILABLE, what, "make room and go on; nothing acknowledged is lost")
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

@@ -386,6 +386,7 @@ def test_a_damaged_page_is_unsafe_state(tmp_path: Path) -> None:
 
 MEANINGS = [
     ("SQLITE_FULL", Code.UNAVAILABLE, "full"),
+    ("SQLITE_IOERR_SHMSIZE", Code.UNAVAILABLE, "the disk is full"),
     ("SQLITE_BUSY", Code.UNAVAILABLE, "busy"),
     ("SQLITE_BUSY_SNAPSHOT", Code.UNAVAILABLE, "busy"),
     ("SQLITE_LOCKED", Code.UNAVAILABLE, "busy"),
