@@ -284,7 +284,7 @@ class Reader:
 
         """
         what = f"graph plan {sha256}"
-        data = self._by_digest("graph_plans", Domain.GRAPH_PLAN, sha256, what)
+        data = self._by_digest("graph_plans", Domain.GRAPH_PLAN, sha256, what, named_in="plan_sha256")
         return decode(GraphPlan, data, what)
 
     def node_plan(self, sha256: str) -> NodePlan:
@@ -304,7 +304,8 @@ class Reader:
             HostlerError: not-found; invalid-data.
 
         """
-        return self._by_digest("bundles", Domain.BUNDLE, sha256, f"code bundle {sha256}")
+        what = f"code bundle {sha256}"
+        return self._by_digest("bundles", Domain.BUNDLE, sha256, what, named_in="bundle_sha256")
 
     def nodes(self, run_id: str) -> tuple[NodeRecord, ...]:
         """Return the records of all of a run's nodes, in the order of its plan, verified.
@@ -419,11 +420,23 @@ class Reader:
         number: int = row[0]
         return number
 
-    def _by_digest(self, table: str, domain: Domain, sha256: str, what: str) -> bytes:
-        rows = self._rows(f"SELECT content FROM {table} WHERE sha256 = ?", sha256)  # noqa: S608 - names of our own
-        if not rows:
+    def _by_digest(self, table: str, domain: Domain, sha256: str, what: str, *, named_in: str | None = None) -> bytes:
+        """Return the bytes with that digest; those that a run names in its column *named_in* must be there."""
+        if self._connection is None:
             self._not_found(f"there is no {what}", "see `hostler runs`")
-        return self._content.get(domain, sha256, rows[0][0], what)
+        with reading(self._connection, self._home.database):
+            row = self._connection.execute(f"SELECT content FROM {table} WHERE sha256 = ?", (sha256,)).fetchone()  # noqa: S608 - names of our own
+            named = row is None and named_in is not None and self._is_named(named_in, sha256)
+        if named:
+            raise damaged(what, "it is missing")
+        if row is None:  # its run may just have been removed
+            self._not_found(f"there is no {what}", "see `hostler runs`")
+        return self._content.get(domain, sha256, row[0], what)
+
+    def _is_named(self, column: str, sha256: str) -> bool:
+        assert self._connection is not None
+        query = f"SELECT 1 FROM runs WHERE {column} = ? LIMIT 1"  # noqa: S608 - names of our own
+        return self._connection.execute(query, (sha256,)).fetchone() is not None
 
     @staticmethod
     def _not_found(what: str, todo: str) -> NoReturn:

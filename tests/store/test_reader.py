@@ -1,5 +1,7 @@
 """Looking: one snapshot a call, beside a writer, in an empty home."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -168,6 +170,21 @@ def test_an_event_changed_together_with_its_digest_breaks_the_chain_at_the_next_
         data, sha256 = seal(forged, run_id=run, seq=4, stamp=STAMP, prev_sha256=before[2].sha256)
         setting.store._connection.execute("UPDATE events SET event = ?, sha256 = ? WHERE seq = 4", (data, sha256))
         refused(lambda: list(reader.events(run)), Code.INVALID_DATA, "event 5", "does not follow")
+
+
+def test_a_plan_or_code_that_a_run_names_and_that_is_gone_is_damage(setting: Setting) -> None:
+    plan, bundle = plan_of({"a": ()}), b"code"
+    record = record_of(plan, bundle=bundle)
+    setting.store.create(record, plan, bundle=bundle)
+    assert record.bundle_sha256 is not None
+    with closing(sqlite3.connect(setting.home.database, isolation_level=None)) as connection:
+        connection.execute("UPDATE graph_plans SET sha256 = 'f' || substr(sha256, 2)")
+        connection.execute("UPDATE bundles SET sha256 = 'f' || substr(sha256, 2)")
+    with Reader.open(setting.home) as reader:
+        refused(lambda: reader.plan(record.plan_sha256), Code.INVALID_DATA, "graph plan", "missing")
+        refused(lambda: reader.bundle(record.bundle_sha256 or ""), Code.INVALID_DATA, "code bundle", "missing")
+        for action in (reader.plan, reader.bundle):
+            refused(lambda action=action: action("0" * 64), Code.NOT_FOUND)
 
 
 def test_what_a_run_does_not_have_is_not_found(setting: Setting) -> None:

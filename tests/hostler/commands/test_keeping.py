@@ -101,6 +101,15 @@ def test_verify_all_finds_a_run_under_the_name_it_was_given_by_damage_and_a_brok
     assert "damaged" in capsys.readouterr().err
 
 
+def test_a_run_whose_plan_is_under_another_name_is_shown_as_damaged_not_as_unknown(
+    kept: Kept,  # noqa: F811
+    capsys: Captured,
+) -> None:
+    damage(kept.home, "UPDATE graph_plans SET sha256 = 'x' || substr(sha256, 2)")
+    line = error(capsys, "show", kept.run_id, code=2)
+    assert line.startswith("hostler: error[invalid-data]: stored graph plan ")
+
+
 def test_files_that_were_moved_are_told_and_are_no_damage(kept: Kept, capsys: Captured) -> None:  # noqa: F811
     log = kept.home.log_path(kept.run_id, "made", 1, "stderr")
     log.unlink()
