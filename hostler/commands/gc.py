@@ -48,8 +48,7 @@ def run(args: argparse.Namespace) -> int:
     now_s = time.time()
     before = instant(max(0, int((now_s - args.older_than) * 1000)))
     home = Home.open(Config.load().home, create=False)
-    there = home.exists and home.database.exists()
-    act = preview if args.dry_run or not there else collect
+    act = preview if args.dry_run else collect
     done = act(home, before=before, keep=args.keep, now_unix_s=now_s)
     if args.json:
         print_json(collected_json(done, dry_run=args.dry_run))

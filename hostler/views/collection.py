@@ -1,9 +1,17 @@
 """What `gc` took away: JSON and text."""
 
-from typing import Any
+from typing import Any, Final
 
 from hostler.views.terminal import harmless
 from store.retention.collection import Collected
+from store.retention.strays import Doubt
+
+_WHY: Final = {
+    Doubt.YOUNG: "it changed too short a time ago",
+    Doubt.NO_RUNS: "there is no run in this store; if runs.db was lost, put a copy back",
+    Doubt.OLDER_THAN_STORE: "it is older than every run in this store; if runs.db was replaced, put the old one back",
+    Doubt.ROWS_LOST: "rows of runs were lost; see `hostler verify --all`",
+}
 
 
 def collected_json(done: Collected, *, dry_run: bool) -> dict[str, Any]:
@@ -23,6 +31,7 @@ def collected_json(done: Collected, *, dry_run: bool) -> dict[str, Any]:
         "leftovers": done.leftovers,
         "bytes": {"files": done.file_bytes, "database": done.database_bytes, "reserved": done.reserved_bytes},
         "failed": done.failed,
+        "kept": {why.value: number for why, number in sorted(done.kept.items())},
     }
 
 
@@ -43,5 +52,6 @@ def collected_text(done: Collected, *, dry_run: bool) -> str:
         lines += [f"  {run_id}" for run_id in done.runs]
     if done.reserved_bytes:
         lines.append(f"{done.reserved_bytes:,} bytes stay in the database for later runs: programs are working with it")
+    lines += [f"kept {number} that no run names: {_WHY[why]}" for why, number in sorted(done.kept.items())]
     lines += [f"not removed: {text}" for text in done.failed]
     return harmless("\n".join(lines), lines=True)

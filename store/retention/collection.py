@@ -3,19 +3,21 @@
 import contextlib
 import itertools
 import sqlite3
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from store.database import opened_writer, writing
+from store.database import open_reader, opened_writer, writing
 from store.faults import translated
 from store.home import Home
 from store.hosts import bury, host_alive, known_hosts
 from store.retention.removal import BITE_ROWS, Removal, pause
 from store.retention.selection import ended, outdated
-from store.retention.waste import candidates, put_out_of_sight, remove, size_of
-from store.schema import SCHEMA_VERSION
+from store.retention.strays import Doubt, Sorted, Standing, lost_in, sort, standing
+from store.retention.waste import Waste, candidates, put_out_of_sight, remove, size_of
+from store.schema import SCHEMA_VERSION, stored_version
 from store.snapshots import snapshot
 from store.upgrade import upgrade
 
@@ -41,6 +43,7 @@ class Collected:
         database_bytes: By how much the database shrank; in a trial, about how much of it goes.
         reserved_bytes: Bytes in the database that are free and could not be given back now; later runs use them.
         failed: What could not be removed, and why; the next time tries again.
+        kept: How many files and folders stay although no row names them, by why.
 
     """
 
@@ -52,6 +55,7 @@ class Collected:
     database_bytes: int = 0
     reserved_bytes: int = 0
     failed: list[str] = field(default_factory=list)
+    kept: Counter[Doubt] = field(default_factory=Counter)
 
 
 def preview(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collected:
@@ -60,22 +64,43 @@ def preview(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collect
     suspects = list(candidates(home, now_unix_s=now_unix_s))  # before the snapshot: a row is there before its files
     with snapshot(home) as seen:
         if seen is None:
-            return found
+            return _without_store(home, now_unix_s)
+        shown = standing(seen.connection)
+        begun = seen.connection.execute("SELECT run, run_id FROM removals ORDER BY run").fetchall()
         runs = outdated(ended(seen.connection), before=before, keep=keep, alive=_living(home))
-        for run in runs:
-            found.runs.append(run.run_id)
-            found.file_bytes += sum(map(size_of, _folders(home, run.run_id)))
+        going = dict([*begun, *((run.run, run.run_id) for run in runs)])
+        for run, run_id in going.items():
+            found.runs.append(run_id)
+            found.file_bytes += sum(map(size_of, _folders(home, run_id)))
             for table, length in _SIZES:
-                row = seen.connection.execute(f"SELECT sum({length}) FROM {table} WHERE run = ?", (run.run,)).fetchone()  # noqa: S608 - names of our own
+                row = seen.connection.execute(f"SELECT sum({length}) FROM {table} WHERE run = ?", (run,)).fetchone()  # noqa: S608 - names of our own
                 found.database_bytes += row[0] or 0
-        going = {run.run for run in runs}
-        found.plans = _left_alone(seen.connection, "graph_plans", "plan_sha256", going)
-        found.bundles = _left_alone(seen.connection, "bundles", "bundle_sha256", going)
-        for waste in suspects:
-            if not waste.wanted(seen.connection):
-                found.leftovers += 1
-                found.file_bytes += size_of(waste.path)
+        told = sort(suspects, seen.connection, shown, before=before, going=[*going])
+        found.kept = told.kept
+        if lost_in(shown, told.kept) is None:
+            found.plans = _left_alone(seen.connection, "graph_plans", "plan_sha256", {*going})
+            found.bundles = _left_alone(seen.connection, "bundles", "bundle_sha256", {*going})
+        for waste in told.waste:
+            found.leftovers += 1
+            found.file_bytes += size_of(waste.path)
     return found
+
+
+def _without_store(home: Home, now_unix_s: float) -> Collected:
+    """Say what stays where no store can tell whose it is: all of it."""
+    found = Collected()
+    unknown = sum(waste.query is not None for waste in candidates(home, now_unix_s=now_unix_s))
+    if unknown:
+        found.kept[Doubt.NO_RUNS] = unknown
+    return found
+
+
+def _is_a_store(home: Home) -> bool:
+    connection = open_reader(home.database, SCHEMA_VERSION) if home.exists else None
+    if connection is None:
+        return False
+    with contextlib.closing(connection), translated(home.database):
+        return stored_version(connection) > 0
 
 
 def _left_alone(connection: sqlite3.Connection, table: str, column: str, going: set[int]) -> int:
@@ -89,7 +114,7 @@ def collect(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collect
 
     Args:
         home: The state folder.
-        before: Runs go that ended before this instant.
+        before: Runs go that ended before this instant; workspaces and logs of unknown runs, that last changed before.
         keep: How many of the newest runs that have ended stay, however old they are.
         now_unix_s: For the age of files that are half-written.
 
@@ -97,14 +122,16 @@ def collect(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collect
         HostlerError: unavailable; unsafe-state; newer-schema. What was done until then stays done.
 
     """
+    if not _is_a_store(home):
+        return _without_store(home, now_unix_s)
     done = Collected()
     with (
-        opened_writer(home.database, SCHEMA_VERSION, create=True) as connection,
+        opened_writer(home.database, SCHEMA_VERSION, create=False) as connection,
         translated(home.database),
     ):
         upgrade(connection, home.database, home.hosts)
         removal = Removal(connection, home.database)
-        pages = _pages(connection)
+        pages, shown = _pages(connection), standing(connection)
         begun = removal.begun()
         done.runs += [run_id for _, run_id in begun]
         _remove_runs(home, removal, begun, done)
@@ -112,9 +139,12 @@ def collect(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collect
         for hidden in removal.hide(runs, before=before, alive=_living(home)):
             done.runs += [run.run_id for run in hidden]
             _remove_runs(home, removal, [(run.run, run.run_id) for run in hidden], done)
-        gone = removal.unreferenced()
-        done.plans, done.bundles = gone["graph_plans"], gone["bundles"]
-        _remove_waste(home, connection, done, now_unix_s)
+        if lost_in(shown, _suspects(home, connection, shown, before, now_unix_s).kept) is None:
+            gone = removal.unreferenced()
+            done.plans, done.bundles = gone["graph_plans"], gone["bundles"]
+        told = _suspects(home, connection, shown, before, now_unix_s)
+        done.kept = told.kept
+        _remove_waste(home, connection, told.waste, done)
         _forget_hosts(home, connection, removal)
         _give_back(home, connection, done)
         done.database_bytes = max(0, pages - _pages(connection))
@@ -149,9 +179,12 @@ def _try_to_remove(path: Path, done: Collected) -> None:
         done.failed.append(f"{path}: {error.strerror}")
 
 
-def _remove_waste(home: Home, connection: sqlite3.Connection, done: Collected, now_unix_s: float) -> None:
-    suspects = list(candidates(home, now_unix_s=now_unix_s))
-    found = (waste for waste in suspects if not waste.wanted(connection))
+def _suspects(home: Home, connection: sqlite3.Connection, shown: Standing, before: str, now_unix_s: float) -> Sorted:
+    return sort(list(candidates(home, now_unix_s=now_unix_s)), connection, shown, before=before)
+
+
+def _remove_waste(home: Home, connection: sqlite3.Connection, waste: Iterable[Waste], done: Collected) -> None:
+    found = iter(waste)
     while bite := list(itertools.islice(found, BITE_ROWS)):
         with writing(connection, home.database):
             out = put_out_of_sight(bite, connection)

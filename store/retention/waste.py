@@ -1,7 +1,8 @@
 """Files in the state folder that belong to nothing: found by looking, taken away under the write lock.
 
 Every program makes a run durable before the folders of the run, and looks inside its own write transaction whether
-the large values that it names are there. So what no row names inside a write transaction of ours is nobody's.
+the large values that it names are there. So what no row names inside a write transaction of ours is nobody's, unless
+the store has lost a row: see `strays`.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import secrets
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -35,6 +36,14 @@ _IN_FILES: Final = (
     " UNION ALL SELECT 1 FROM outputs WHERE sha256 = ?1 AND content IS NULL"
     " UNION ALL SELECT 1 FROM summaries WHERE sha256 = ?1 AND content IS NULL LIMIT 1"
 )
+_STAYS: Final = "run NOT IN (SELECT value FROM json_each(?2))"
+_BUNDLE_STAYS: Final = f"SELECT 1 FROM runs WHERE bundle_sha256 = ?1 AND {_STAYS}"  # noqa: S608 - names of our own
+_CONTENT_STAYS: Final = (
+    f"{_BUNDLE_STAYS} UNION ALL SELECT 1 FROM runs WHERE plan_sha256 = ?1 AND {_STAYS}"  # noqa: S608 - likewise
+    f" UNION ALL SELECT 1 FROM node_plans WHERE sha256 = ?1 AND {_STAYS}"
+    f" UNION ALL SELECT 1 FROM outputs WHERE sha256 = ?1 AND content IS NULL AND {_STAYS}"
+    f" UNION ALL SELECT 1 FROM summaries WHERE sha256 = ?1 AND content IS NULL AND {_STAYS} LIMIT 1"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +52,22 @@ class Waste:
 
     Attributes:
         query: Asks with *name* whether somebody wants it after all; None if nobody can.
+        without: Asks whether somebody wants it once some runs are gone; None where those take it with them.
+        of_run: Whether it is the workspace or the logs of a run; see `strays`.
 
     """
 
     path: Path
     query: str | None
     name: str
+    without: str | None = None
+    of_run: bool = False
 
-    def wanted(self, connection: sqlite3.Connection) -> bool:
-        """Say whether a row names it."""
+    def wanted(self, connection: sqlite3.Connection, *, going: Sequence[int] = ()) -> bool:
+        """Say whether a row names it, but for the rows of the runs *going*, and of what only those need."""
+        if going and self.without is not None:
+            rows = connection.execute(self.without, (self.name, str([*going])))
+            return rows.fetchone() is not None
         return self.query is not None and connection.execute(self.query, (self.name,)).fetchone() is not None
 
 
@@ -64,18 +80,18 @@ def candidates(home: Home, *, now_unix_s: float) -> Iterator[Waste]:
 
     """
     of_run = "SELECT 1 FROM runs WHERE run_id = ?1 UNION ALL SELECT 1 FROM removals WHERE run_id = ?1"
-    for folder, pattern, query in (
-        (home.staging, _RUN, of_run),
-        (home.logs, _RUN, of_run),
-        (home.content, _SHA256, _IN_FILES),
-        (home.bundles, _SHA256, "SELECT 1 FROM bundles WHERE sha256 = ?1"),
+    for folder, pattern, query, without in (
+        (home.staging, _RUN, of_run, None),
+        (home.logs, _RUN, of_run, None),
+        (home.content, _SHA256, _IN_FILES, _CONTENT_STAYS),
+        (home.bundles, _SHA256, "SELECT 1 FROM bundles WHERE sha256 = ?1", _BUNDLE_STAYS),
     ):
         for path in _entries(folder):
             name = path.name
             if name.startswith(GONE) or (name.startswith((NEW, INCOMING)) and _is_old(path, now_unix_s)):
                 yield Waste(path, None, name)
             elif match := pattern.fullmatch(name):
-                yield Waste(path, query, match[1] if match.groups() else name)
+                yield Waste(path, query, match[1] if match.groups() else name, without, of_run=pattern is _RUN)
     for path in _entries(home.hosts):
         if path.name.startswith(NEW) and _is_old(path, now_unix_s) and not is_held(path):
             yield Waste(path, None, path.name)

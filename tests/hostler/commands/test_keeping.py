@@ -239,7 +239,7 @@ def test_gc_says_what_it_would_do_then_does_it(kept: Kept, capsys: Captured) -> 
     assert said(capsys, "gc").startswith("removed 0 runs, 0 plans, 0 code bundles, 0 leftovers; 0 bytes")
     assert told(capsys, "gc", "--older-than", "0s", "--keep", "1")["runs"] == []
     would = said(capsys, "gc", "--older-than", "0s", "--dry-run")
-    assert would.startswith("would remove 1 run, 1 plan, 1 code bundle, 0 leftovers; about ")
+    assert would.startswith("would remove 1 run, 1 plan, 1 code bundle, 2 leftovers; about ")
     assert f"\n  {kept.run_id}\n" in would
     done = told(capsys, "gc", "--older-than", "0s")
     assert (done["version"], done["dry_run"], done["runs"], done["failed"]) == (1, False, [kept.run_id], [])
@@ -254,6 +254,17 @@ def test_gc_refuses_an_age_that_is_none(arguments: list[str], capsys: Captured) 
     with pytest.raises(SystemExit) as left:
         main(["gc", *arguments])
     assert left.value.code == 2
+
+
+def test_gc_says_in_a_line_what_it_keeps_where_the_store_was_lost(kept: Kept, capsys: Captured) -> None:  # noqa: F811
+    for path in kept.home.root.glob("runs.db*"):
+        path.unlink()
+    for more in (["--dry-run"], []):
+        first, line = said(capsys, "gc", "--older-than", "0s", *more).splitlines()
+        assert "0 runs, 0 plans, 0 code bundles, 0 leftovers; " in first
+        assert line == ("kept 4 that no run names: there is no run in this store; if runs.db was lost, put a copy back")
+    assert told(capsys, "gc", "--older-than", "0s")["kept"] == {"no-runs": 4}
+    assert kept.home.logs_of(kept.run_id, "made", 1)
 
 
 def test_gc_where_nothing_is_makes_nothing(capsys: Captured) -> None:

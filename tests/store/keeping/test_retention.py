@@ -20,7 +20,8 @@ from store.reader import Reader
 from store.requests import post
 from store.retention import removal
 from store.retention.collection import Collected, collect, preview
-from store.retention.selection import Ended, outdated
+from store.retention.selection import Ended, ended, outdated
+from store.retention.strays import Doubt
 from store.run_store import RunStore
 from store.schema import MIGRATIONS
 from store.staged import Staged
@@ -61,6 +62,34 @@ def finished(setting: Setting, value: Any = 1, plan: Any = ONE, **more: Any) -> 
     setting.home.log_path(run, "a", 1, "stdout").write_bytes(b"said")
     (setting.home.logs / f"{run}.log").write_bytes(b"view")
     return run
+
+
+def aged(path: Path, unix_s: float = EPOCH_MS / 1000 + 3600) -> None:
+    """Let all of it have changed for the last time then."""
+    for one in (*path.rglob("*"), path):
+        os.utime(one, (unix_s, unix_s))
+
+
+def unknown(home: Home, unix_s: float) -> list[Path]:
+    """Workspace, logs and view of a run that no row names."""
+    run = run_id()
+    paths = [home.staging / run, home.logs / run, home.logs / f"{run}.log"]
+    for folder in paths[:2]:
+        (folder / "a").mkdir(parents=True, mode=0o700)
+        (folder / "a" / "file").write_bytes(b"x")
+    paths[2].write_bytes(b"x")
+    for path in paths:
+        aged(path, unix_s)
+    return paths
+
+
+def told_and_done(home: Home, *, before: str = LATER) -> Collected:
+    """Tidy, having asked before what that would do: it is the same."""
+    told = preview(home, before=before, keep=0, now_unix_s=NOW_S)
+    done = gone(home, before=before)
+    for name in ("runs", "plans", "bundles", "leftovers", "kept"):
+        assert getattr(told, name) == getattr(done, name), name
+    return done
 
 
 def orphans(home: Home) -> dict[str, int]:
@@ -160,16 +189,16 @@ def test_a_run_that_is_wanted_between_the_choice_and_the_removal_stays(setting: 
 
 def test_a_trial_says_what_would_go_and_touches_nothing(setting: Setting) -> None:
     runs = [finished(setting, f"{n}" * 400_000) for n in range(3)]
-    (setting.home.staging / run_id()).mkdir(mode=0o700)
+    left = setting.home.staging / run_id()
+    left.mkdir(mode=0o700)
+    aged(left)
     before = {path: path.stat().st_mtime_ns for path in setting.home.root.rglob("*")}
     told = preview(setting.home, before=LATER, keep=1, now_unix_s=NOW_S)
     assert {path: path.stat().st_mtime_ns for path in setting.home.root.rglob("*")} == before
     assert told.runs == [runs[1], runs[0]]
-    assert (told.plans, told.leftovers) == (0, 1)
+    assert (told.plans, told.leftovers) == (0, 3), "the values, too, that go with the runs"
     done = gone(setting.home, keep=1)
-    assert (done.runs, done.plans, done.leftovers) == (told.runs, told.plans, 3), (
-        "the values, too, that went with the runs"
-    )
+    assert (done.runs, done.plans, done.leftovers) == (told.runs, told.plans, told.leftovers)
 
 
 def test_what_killed_hosts_left_goes_and_what_is_being_written_stays(setting: Setting) -> None:
@@ -178,10 +207,11 @@ def test_what_killed_hosts_left_goes_and_what_is_being_written_stays(setting: Se
     for folder in folders:
         folder.mkdir(mode=0o700)
         (folder / "file").write_bytes(b"x")
+        aged(folder)
     lone = [home.logs / f"{run_id()}.log", home.content / ("b" * 64), home.content / f".new.{'c' * 64}.0000"]
     for file in lone:
         file.write_bytes(b"x")
-        os.utime(file, (NOW_S - 7200, NOW_S - 7200))
+        aged(file)
     kept = [home.content / f".new.{'d' * 64}.0000", home.logs / "notes.txt", home.logs / f"{live}.log"]
     for file in kept:
         file.write_bytes(b"x")
@@ -194,6 +224,75 @@ def test_what_killed_hosts_left_goes_and_what_is_being_written_stays(setting: Se
     assert not any(path.exists() for path in (*folders, *lone, dead))
     assert all(path.exists() for path in (*kept, workspace))
     assert setting.identity.still_there()
+
+
+def test_folders_of_unknown_runs_stay_until_the_newest_thing_in_them_is_old_enough(setting: Setting) -> None:
+    setting.created()
+    old, young, grown = (unknown(setting.home, EPOCH_MS / 1000 + age) for age in (60, 7200, 60))
+    os.utime(grown[0] / "a" / "file", (EPOCH_MS / 1000 + 7200,) * 2)
+    done = told_and_done(setting.home, before=instant(EPOCH_MS + 3_600_000))
+    assert (done.leftovers, done.kept) == (5, {Doubt.YOUNG: 4})
+    assert not any(path.exists() for path in (*old, *grown[1:]))
+    assert all(path.exists() for path in (*young, grown[0]))
+    assert told_and_done(setting.home).leftovers == 4
+
+
+def test_nothing_goes_where_runs_db_is_gone_empty_or_new(setting: Setting) -> None:
+    home = setting.home
+    finished(setting, "x" * 400_000, bundle=b"code")
+    before = files(home)
+    setting.close()
+    for path in home.root.glob("runs.db*"):
+        path.unlink()
+    for make in (lambda: None, lambda: home.database.touch(0o600), lambda: RunStore.open(home, clock=CLOCK).close()):
+        make()
+        done = told_and_done(home)
+        assert (done.leftovers, done.kept, files(home)) == (0, {Doubt.NO_RUNS: 4}, before)
+
+
+def test_values_stay_where_the_store_never_had_a_run_even_if_no_run_left_a_folder(setting: Setting) -> None:
+    value = setting.home.content / ("b" * 64)
+    value.write_bytes(b"x")
+    assert told_and_done(setting.home).kept == {Doubt.NO_RUNS: 1}
+    assert value.exists()
+    setting.created()
+    assert told_and_done(setting.home).leftovers == 1
+    assert not value.exists()
+
+
+def test_nothing_that_is_older_than_every_run_of_the_store_goes_with_it(setting: Setting) -> None:
+    """The file was replaced: by a new one, in which somebody has worked since."""
+    setting.created()
+    paths = unknown(setting.home, EPOCH_MS / 1000 - 1)
+    value = setting.home.content / ("b" * 64)
+    value.write_bytes(b"x")
+    done = told_and_done(setting.home)
+    assert (done.leftovers, done.kept) == (0, {Doubt.OLDER_THAN_STORE: 4})
+    assert all(path.exists() for path in (*paths, value))
+
+
+def test_nothing_of_a_run_goes_whose_own_row_was_lost(setting: Setting) -> None:
+    lost = finished(setting, "x" * 400_000, bundle=b"code")
+    goes = finished(setting, plan=plan_of({"a": []}, inputs={"other": 1}))
+    before = {path for path in files(setting.home) if goes not in path}
+    with closing(sqlite3.connect(setting.home.database, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM runs WHERE run_id = ?", (lost,))
+        for path in (setting.home.staging / lost, setting.home.logs / lost, setting.home.logs / f"{lost}.log"):
+            aged(path)
+        done = told_and_done(setting.home)
+        assert (done.runs, done.leftovers, done.kept) == ([goes], 0, {Doubt.ROWS_LOST: 3})
+        assert files(setting.home) == before
+        assert connection.execute("SELECT count(*) FROM bundles").fetchone() == (1,)
+
+
+def test_a_trial_also_tells_of_what_a_killed_one_left(setting: Setting) -> None:
+    run = finished(setting, "x" * 400_000)
+    with closing(open_writer(setting.home.database, schema.SCHEMA_VERSION, create=False)) as connection:
+        one = removal.Removal(connection, setting.home.database)
+        assert list(one.hide(ended(connection), before=LATER, alive=lambda _: False)) != [[]]
+    done = told_and_done(setting.home)
+    assert (done.runs, done.leftovers) == ([run], 1)
+    assert orphans(setting.home) == {}
 
 
 def test_a_folder_that_a_program_closed_to_us_goes_too_and_a_link_in_it_is_not_followed(

@@ -1,0 +1,34 @@
+"""Rows of runs that are not there: the run's own row was lost, and nothing else tells that it ever was."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from store.archive.tables import TABLES
+
+
+def orphans(connection: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
+    """Return the numbers of runs that have rows but are not there themselves, nor being removed.
+
+    Args:
+        connection: In a transaction that shows one snapshot.
+
+    Returns:
+        The tables that have such rows, by number.
+
+    """
+    known = {row[0] for row in connection.execute("SELECT run FROM runs UNION ALL SELECT run FROM removals")}
+    found: dict[int, tuple[str, ...]] = {}
+    for table in TABLES:
+        for run in _numbers(connection, table.name):
+            if run not in known:
+                found[run] = (*found.get(run, ()), table.name)
+    return dict(sorted(found.items()))
+
+
+def _numbers(connection: sqlite3.Connection, table: str) -> Iterator[int]:
+    """Yield each number once, from one to the next by the index: most tables have many rows for each."""
+    query = f"SELECT min(run) FROM {table} WHERE run > ?"  # noqa: S608 - names of our own
+    run = -1 << 63
+    while (row := connection.execute(query, (run,)).fetchone())[0] is not None:
+        run = row[0]
+        yield run
