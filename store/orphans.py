@@ -3,6 +3,8 @@
 import sqlite3
 from collections.abc import Iterator
 
+import orjson
+
 from store.archive.tables import TABLES
 
 
@@ -32,3 +34,13 @@ def _numbers(connection: sqlite3.Connection, table: str) -> Iterator[int]:
     while (row := connection.execute(query, (run,)).fetchone())[0] is not None:
         run = row[0]
         yield run
+
+
+def name_of(connection: sqlite3.Connection, run: int) -> str | None:
+    """Return the id by which the log of such a run calls it; None if it has no log that can be read."""
+    row = connection.execute("SELECT event FROM events WHERE run = ? ORDER BY seq LIMIT 1", (run,)).fetchone()
+    try:
+        run_id = orjson.loads(row[0])["run_id"]
+    except (TypeError, KeyError, ValueError):
+        return None
+    return run_id if isinstance(run_id, str) else None

@@ -1,5 +1,6 @@
 """Proving the runs of a store where they lie: rows, archives that they came from, files that they told of."""
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ from store.archive.exporting import archive_digest
 from store.heads import unknown_run
 from store.home import Home
 from store.hosts import host_alive
+from store.orphans import name_of, orphans
 from store.snapshots import Snapshot, snapshot
 from store.verification.files import examine_files
 from store.verification.findings import Fault, Problem, Verdict, printable
@@ -65,10 +67,19 @@ def _of_its_archive(home: Home, seen: Snapshot, run: int, run_id: str, imported:
 
 
 def check_file(home: Home) -> list[Problem]:
-    """Return what SQLite finds wrong with the file as a whole."""
+    """Return what SQLite finds wrong with the file as a whole; if that is nothing, which runs have lost their row."""
     with snapshot(home) as seen:
         if seen is None:
             return []
         rows = seen.connection.execute("PRAGMA integrity_check(20)").fetchall()
         said = [printable(str(row[0])) for row in rows if row[0] != "ok"]
+        if not said:
+            return [_without_row(seen.connection, *orphan) for orphan in orphans(seen.connection).items()]
     return [Problem(fault=Fault.MALFORMED, table="sqlite", what=" ".join(text.split())) for text in said]
+
+
+def _without_row(connection: sqlite3.Connection, run: int, tables: tuple[str, ...]) -> Problem:
+    name = name_of(connection, run)
+    which = f"the row of run {run} is" if name is None else f"the row of run {run}, {name}, is"
+    what = printable(f"{which} missing, while it has rows in {', '.join(tables)}")
+    return Problem(fault=Fault.MISSING, table="runs", what=what)

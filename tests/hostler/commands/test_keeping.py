@@ -12,6 +12,7 @@ import pytest
 
 from hostler.__main__ import main
 from hostler.commands.runs import PAGE
+from store.archive.tables import TABLES
 from store.home import Home
 from store.lifecycle import RunStatus
 from store.reader import Reader
@@ -108,6 +109,27 @@ def test_a_run_whose_plan_is_under_another_name_is_shown_as_damaged_not_as_unkno
     damage(kept.home, "UPDATE graph_plans SET sha256 = 'x' || substr(sha256, 2)")
     line = error(capsys, "show", kept.run_id, code=2)
     assert line.startswith("hostler: error[invalid-data]: stored graph plan ")
+
+
+def test_verify_all_finds_rows_of_a_run_that_is_not_there_itself(kept: Kept, capsys: Captured) -> None:  # noqa: F811
+    damage(kept.home, "DELETE FROM runs")
+    line = error(capsys, "verify", "--all", code=73)
+    assert f"the row of run 1, {kept.run_id}, is missing, while it has rows in nodes, node_plans, outputs, " in line
+    problems = told(capsys, "verify", "--all", code=73)["database"]["problems"]
+    assert [(problem["code"], problem["table"]) for problem in problems] == [("missing", "runs")]
+    damage(kept.home, "UPDATE events SET event = x'ff'")
+    assert "the row of run 1 is missing, " in error(capsys, "verify", "--all", code=73)
+    damage(kept.home, f"INSERT INTO removals VALUES (1, '{kept.run_id}')")  # as a killed gc leaves it
+    said(capsys, "verify", "--all")
+
+
+@pytest.mark.parametrize("table", [table.name for table in TABLES])
+def test_one_such_row_is_enough(table: str, kept: Kept, capsys: Captured) -> None:  # noqa: F811
+    for other in TABLES:
+        if other.name != table:
+            damage(kept.home, f"DELETE FROM {other.name}")
+    damage(kept.home, "DELETE FROM runs")
+    assert f"is missing, while it has rows in {table}; " in error(capsys, "verify", "--all", code=73)
 
 
 def test_files_that_were_moved_are_told_and_are_no_damage(kept: Kept, capsys: Captured) -> None:  # noqa: F811
