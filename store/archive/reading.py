@@ -89,6 +89,7 @@ def opened(file: BinaryIO, what: str, *, logs: Path | None = None, limits: Limit
         except sqlite3.IntegrityError:
             raise archive.bad("it has something twice, or out of place") from None
         run_id = intake.finish()
+        connection.execute("UPDATE runs SET imported_sha256 = ?", (archive.digest,))  # it is proved as what it is
         content = Content(_NOWHERE)
         verdict = verify(connection, content, SCRATCH_RUN, limits=limits)
         connection.execute("COMMIT")

@@ -14,7 +14,7 @@ from store.verification.findings import Fault
 
 _ROW: Final = """
     SELECT run_id, workflow, plan_sha256, bundle_sha256, created_at, record, sha256, status, started_at, finished_at,
-        generation, host_id, token, counts, event_seq, event_sha256, submission
+        generation, host_id, token, counts, event_seq, event_sha256, submission, imported_sha256
     FROM runs WHERE run = ?
 """
 
@@ -40,6 +40,7 @@ class RunColumns:
     event_seq: int
     event_sha256: str
     submission: str | None
+    imported_sha256: str | None
 
 
 def examine_identity(examination: Examination, limits: Limits) -> tuple[RunColumns, GraphPlan | None, str | None]:
@@ -75,8 +76,11 @@ def _compare(examination: Examination, columns: RunColumns, record: RunRecord) -
         stands, recorded = getattr(columns, name), getattr(record, name)
         if stands != recorded:
             examination.wrong(Fault.COLUMN, "runs", f"its column {name} says {stands}, its record {recorded}")
-    if columns.submission not in (None, record.submission):  # none where it was brought in from elsewhere
-        what = f"its column submission says {columns.submission}, its record {record.submission}"
+    submission = (
+        record.submission if columns.imported_sha256 is None else None
+    )  # a key asks for the run that is its own
+    if columns.submission != submission:
+        what = f"its column submission says {columns.submission}, not {submission}"
         examination.wrong(Fault.COLUMN, "runs", what)
 
 

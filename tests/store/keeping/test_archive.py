@@ -3,8 +3,10 @@
 import hashlib
 import io
 import random
+import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -327,3 +329,21 @@ def test_a_table_of_many_rows_is_written_in_parts_and_read_back(setting: Setting
     assert len([name for name, _ in parts(data) if name.startswith("events/")]) == 3
     assert brought(other, data).new
     assert archive_of(other, run_id) == data
+
+
+def test_the_key_that_a_run_was_asked_for_under_stays_with_it_and_its_loss_is_found(
+    setting: Setting, other: Home
+) -> None:
+    run = setting.created(submission="film 7")
+    assert proved(setting.home, run).problems == ()
+    data = archive_of(setting.home, run)
+    with opened(io.BytesIO(data), "x.tar") as archive:
+        assert archive.verdict.problems == ()
+    brought(other, data)
+    assert proved(other, run).problems == (), "a key asks for a run of this store, not for one of another"
+    for home, change in ((setting.home, "NULL"), (setting.home, "'film 8'"), (other, "'film 7'")):
+        with closing(sqlite3.connect(home.database, isolation_level=None)) as connection:
+            connection.execute(f"UPDATE runs SET submission = {change}")
+        (problem,) = proved(home, run).problems
+        assert (problem.table, problem.fault) == ("runs", Fault.COLUMN)
+        assert problem.what.startswith("its column submission says ")
