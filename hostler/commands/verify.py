@@ -82,9 +82,11 @@ class _Report:
         self._shapes: list[dict[str, Any]] = []
         self._store: list[Problem] | None = None
         self._damage: list[str] = []
+        self._any = False
 
     def take(self, verdict: Verdict, *, file: str | None = None) -> None:
         """Take in what was said of a run."""
+        self._any = True
         if verdict.problems:
             self._damage.append(damage(verdict, file=file))
         if self._json:
@@ -109,6 +111,8 @@ class _Report:
                 shape["database"] = {"ok": not self._store, "problems": [problem_json(one) for one in self._store]}
             print_json(shape)
             return EXIT_CODES[self._code] if self._damage else 0
+        if self._store == [] and not self._any:
+            print_line("no runs")
         if self._damage:
             more = f" (and {len(self._damage) - 1} more)" if len(self._damage) > 1 else ""
             todo = "restore it from a copy; what it names can no longer be trusted"

@@ -17,9 +17,10 @@ from store.retention.removal import BITE_ROWS, Removal, pause
 from store.retention.selection import ended, outdated
 from store.retention.strays import Doubt, Sorted, Standing, lost_in, sort, standing
 from store.retention.waste import Waste, candidates, put_out_of_sight, remove, size_of
-from store.schema import SCHEMA_VERSION, stored_version
+from store.schema import SCHEMA_VERSION
 from store.snapshots import snapshot
 from store.upgrade import upgrade
+from store.versions import stored_version
 
 _VACUUM_PAGES: Final = 64
 _INCREMENTAL: Final = 2

@@ -143,6 +143,29 @@ def test_files_that_were_moved_are_told_and_are_no_damage(kept: Kept, capsys: Ca
     assert told(capsys, "verify", "-", "--no-files")["results"][0]["files"] == []
 
 
+def test_verify_all_says_that_there_are_no_runs(capsys: Captured) -> None:
+    assert said(capsys, "verify", "--all") == "no runs\n"
+    assert told(capsys, "verify", "--all") == {
+        "version": 1, "ok": True, "results": [], "database": {"ok": True, "problems": []},
+    }  # fmt: skip
+
+
+def test_gc_takes_an_imported_run_by_the_age_that_it_had_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    for name in ("home", "elsewhere"):
+        monkeypatch.setenv("HOSTLER_HOME", str(tmp_path / name))
+        if name == "home":
+            setting = Setting(tmp_path / "home")
+            run = setting.created()  # in 2023, and never started
+            setting.close()
+            said(capsys, "export", run, str(tmp_path / "x.tar"))
+            assert told(capsys, "gc", "--older-than", "52w")["runs"] == []
+        else:
+            said(capsys, "import", str(tmp_path / "x.tar"))
+            assert told(capsys, "gc", "--older-than", "52w")["runs"] == [run]
+
+
 def test_verify_and_import_need_something_that_can_be_read(capsys: Captured) -> None:
     assert "--all" in error(capsys, "verify", code=2)
     assert "not-found" in error(capsys, "verify", "run_0", code=4)
@@ -150,7 +173,7 @@ def test_verify_and_import_need_something_that_can_be_read(capsys: Captured) -> 
     for command in ("verify", "import"):
         for path in ("/dev/null", "/"):
             assert f"{path} is not a regular file" in error(capsys, command, path, code=2)
-    assert said(capsys, "verify", "--all") == ""
+    assert said(capsys, "verify", "--all") == "no runs\n"
 
 
 def test_a_file_that_is_named_like_a_run_is_not_verified_in_its_place(
