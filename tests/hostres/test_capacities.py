@@ -20,7 +20,7 @@ from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.replacement import Replacement
-from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, rows, waiting
+from tests.hostres.support import LIMIT_S, children, coordinator, eventually, held, holder, rows, waiting
 
 WAITER = """
 coordinator = Coordinator(FOLDER, explicit={"x": 1})
@@ -166,7 +166,7 @@ def test_nothing_is_changed_when_what_is_in_force_cannot_be(
 
     if text is not None:
         configuration().write_text(text)
-    with coordinator(x=1) as machine, machine.lease({"x": 1}), coordinator(x=1) as other:
+    with coordinator(x=1) as machine, held(machine.lease({"x": 1})), coordinator(x=1) as other:
         with monkeypatch.context() as broken:
             broken.setattr(kind, step, refuse if step == "write_new" else Renameless(refuse))
             with refused(Code.UNAVAILABLE, "nothing was changed"):

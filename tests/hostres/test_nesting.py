@@ -163,6 +163,7 @@ def test_a_part_is_measured_against_its_lease_however_little_the_machine_has_by_
             child = start(asker({"x": 2}), environ=dict(outer.environment))
             child.line()
             inside(1)
+            set_capacities(machine_folder(os.environ), os.environ, {"x": 2})
             set_capacities(machine_folder(os.environ), os.environ, {"x": units})
             part.release()
             assert child.line().startswith("held")
