@@ -428,9 +428,9 @@ class Host:
     def _accept_incompatible(self, run_id: str, lacking: Mapping[str, str]) -> None:
         """Ask durably for the run to go on without these nodes; the one who takes it up does so in its first turn."""
         with Reader.open(self._home) as reader:
-            owner = reader.run(run_id).owner
-        if owner is not None and owner.alive:
-            return  # which has what it needs, and refuses this host the run
+            owned = reader.run(run_id).owned
+        if owned:
+            return  # its host has what it needs, and refuses this host the run
         request = Request(
             request_id=f"{RequestKind.ACCEPT_INCOMPATIBLE}:{run_id}:{secrets.token_hex(8)}",
             run_id=run_id,

@@ -83,6 +83,11 @@ class RunView:
     imported_sha256: str | None = None
 
     @property
+    def owned(self) -> bool:
+        """Whether a live host works on it."""
+        return self.owner is not None and self.owner.alive
+
+    @property
     def imported(self) -> bool:
         """Whether it is a mere record, which nobody goes on with."""
         return self.imported_sha256 is not None

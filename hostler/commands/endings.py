@@ -52,8 +52,7 @@ def ending_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> s
     took = ""
     if run.started_at is not None and run.finished_at is not None:
         took = f" after {duration(seconds_between(run.started_at, run.finished_at))}"
-    owned = run.owner is not None and run.owner.alive
-    status = "stopped" if run.status is RunStatus.RUNNING and not owned else run.status.value
+    status = "stopped" if run.status is RunStatus.RUNNING and not run.owned else run.status.value
     lines = [f"{run_id} {status}{took}: {counts_text(nodes)}"]
     lines += failure_lines(run, [node for node in nodes if node.status in FAILED_NODES], mark="failed: ")
     if run.imported:

@@ -32,4 +32,4 @@ def stands_still(reader: Reader, run_id: str) -> bool:
     run = reader.run(run_id)
     if run.status in RUN_FINAL or run.status in RUN_RESTING:
         return True
-    return run.owner is None or not run.owner.alive
+    return not run.owned

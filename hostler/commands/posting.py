@@ -35,7 +35,7 @@ class Subject:
     @property
     def owned(self) -> bool:
         """Whether a live host works on it."""
-        return self.run.owner is not None and self.run.owner.alive
+        return self.run.owned
 
 
 def look_at(reader: Reader, text: str) -> Subject:

@@ -74,7 +74,7 @@ def _run_or_look_on(args: argparse.Namespace, config: Config, result: Compiled) 
     with Host(config=config) as host:
         run_id = host.create(result, submission_key=args.key)
     with reading() as (_, reader):
-        owner = reader.run(run_id).owner
-    if owner is not None and owner.alive:
+        owned = reader.run(run_id).owned
+    if owned:
         return look_on(run_id, json=args.json)
     return go_on(run_id, jobs=args.jobs, json=args.json)

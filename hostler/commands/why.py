@@ -50,8 +50,7 @@ def run(args: argparse.Namespace) -> int:
 def _scene(home: Home, reader: Reader, run_id: str) -> Scene:
     stored, plan, nodes = whole(reader, run_id)
     missing = None
-    owned = stored.owner is not None and stored.owner.alive
-    if not owned and not stored.imported and stored.status not in RUN_FINAL:
+    if not stored.owned and not stored.imported and stored.status not in RUN_FINAL:
         needing = {node.key for node in nodes if node.status in NEEDS_CODE}
         try:
             code_for_run(stored.record, plan, reader.bundle, home.bundles, nodes=needing)

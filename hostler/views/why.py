@@ -68,7 +68,7 @@ class Scene:
     @property
     def owned(self) -> bool:
         """Whether a live host works on it."""
-        return self.run.owner is not None and self.run.owner.alive
+        return self.run.owned
 
     def node(self, key: str) -> NodeRecord:
         """Return a node of it."""
