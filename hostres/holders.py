@@ -8,7 +8,7 @@
 
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from hostres.procfs import command_of, process_ids
@@ -51,18 +51,7 @@ def holders_of(files: Iterable[os.stat_result]) -> Mapping[Identity, tuple[Holde
 
 def identities(pid: int, wanted: Collection[Identity], *, locked_only: bool = False) -> set[Identity]:
     """Return which of the *wanted* (device, inode) a process has open; nothing if one may not look."""
-    found: set[Identity] = set()
-    try:
-        names = os.listdir(f"/proc/{pid}/fd")
-    except OSError:
-        return found
-    for name in names:
-        with contextlib.suppress(OSError):
-            status = os.stat(f"/proc/{pid}/fd/{name}")
-            identity = (status.st_dev, status.st_ino)
-            if identity in wanted and not (locked_only and not _locked(pid, name)):
-                found.add(identity)
-    return found
+    return _open_where(pid, wanted, lambda name: not locked_only or _locked(pid, name))
 
 
 def inherited(pid: int, wanted: Collection[Identity]) -> set[Identity]:
@@ -70,6 +59,11 @@ def inherited(pid: int, wanted: Collection[Identity]) -> set[Identity]:
 
     What we open is closed when a program starts; only a child that was given a lease has it open without that mark.
     """
+    return _open_where(pid, wanted, lambda name: _locked(pid, name) and not _flags(pid, name) & os.O_CLOEXEC)
+
+
+def _open_where(pid: int, wanted: Collection[Identity], accepted: Callable[[str], bool]) -> set[Identity]:
+    """Return which of the *wanted* a process has open by a descriptor that is accepted, which may be gone by then."""
     found: set[Identity] = set()
     try:
         names = os.listdir(f"/proc/{pid}/fd")
@@ -79,7 +73,7 @@ def inherited(pid: int, wanted: Collection[Identity]) -> set[Identity]:
         with contextlib.suppress(OSError, ValueError, StopIteration):
             status = os.stat(f"/proc/{pid}/fd/{name}")
             identity = (status.st_dev, status.st_ino)
-            if identity in wanted and _locked(pid, name) and not _flags(pid, name) & os.O_CLOEXEC:
+            if identity in wanted and accepted(name):
                 found.add(identity)
     return found
 
