@@ -1,17 +1,14 @@
 """Files that a command left are results too: whoever uses them gets what was recorded, or is told."""
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from pydantic import JsonValue
 
 from actors.failures import OperationFailed
+from store.content import sha256_of
 from store.contracts import FailureCode
-
-HASH_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +59,6 @@ def check_files(files: tuple[KeptFile, ...]) -> None:
             raise _lost(file, "is gone") from None
         if not same:
             raise _lost(file, "is not what it was when the node completed")
-
-
-def sha256_of(path: Path) -> str:
-    """Return the digest of a file's bytes."""
-    sha256 = hashlib.sha256()
-    with path.open("rb") as reading:
-        while chunk := reading.read(HASH_BYTES):
-            sha256.update(chunk)
-    return sha256.hexdigest()
 
 
 def _lost(file: KeptFile, how: str) -> OperationFailed:

@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from hostres.replacement import sync
+
 COPY_BYTES: Final = 1 << 20
 NO_UNNAMED_FILES: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL})
 """What file systems answer that cannot make a file without a name."""
@@ -31,7 +33,7 @@ def publish_file(source: Path, target: Path, *, keep: bool) -> None:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     if not keep and _moved(source, target):
-        _sync(target.parent)
+        sync(target.parent)
         return
     beside = target.parent / f".hostler-{secrets.token_hex(6)}"
     try:
@@ -40,7 +42,7 @@ def publish_file(source: Path, target: Path, *, keep: bool) -> None:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    _sync(target.parent)
+    sync(target.parent)
 
 
 def is_special(target: Path) -> bool:
@@ -52,7 +54,7 @@ def is_special(target: Path) -> bool:
 
 
 def _moved(source: Path, target: Path) -> bool:
-    _sync(source)
+    sync(source)
     try:
         source.replace(target)
     except OSError as error:
@@ -90,11 +92,3 @@ def _open_unnamed(folder: Path) -> int | None:
         if error.errno not in NO_UNNAMED_FILES:
             raise
         return None
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

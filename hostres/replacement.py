@@ -40,7 +40,7 @@ def replacement(path: Path, data: bytes) -> "Iterator[Replacement]":
         yield one
         if one.committed:
             with contextlib.suppress(OSError):  # it stands; whether also after a power failure is all that is left open
-                _sync(folder)
+                sync(folder)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
@@ -100,8 +100,9 @@ def _write(fd: int, data: bytes, target: str) -> None:
     os.fsync(fd)
 
 
-def _sync(folder: str) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync(path: Path | str) -> None:
+    """Make a file, or the names in a folder, durable."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:

@@ -5,6 +5,7 @@ a wrong record.
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import secrets
@@ -13,21 +14,25 @@ from typing import Final
 
 from hostres.errors import Code, HostlerError
 from hostres.folders import open_private
+from hostres.replacement import sync
 from store.contracts import SHA256_PATTERN
 from store.limits import INLINE_BYTES
 from store.records import damaged, verified
 from store.values import Domain
 
+HASH_BYTES: Final = 1 << 20
+"""Read at a time, however large the file is."""
+
 _SHA256: Final = re.compile(SHA256_PATTERN.strip("^$"))
 
 
-def sync(path: Path) -> None:
-    """Make a file, or the names in a folder, durable."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def sha256_of(path: Path) -> str:
+    """Return the digest of a file's bytes."""
+    sha256 = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(HASH_BYTES):
+            sha256.update(piece)
+    return sha256.hexdigest()
 
 
 class Content:

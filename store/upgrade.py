@@ -14,7 +14,7 @@ from typing import Final
 
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.locks import NEW, is_held
-from store.content import sync
+from hostres.replacement import sync
 from store.database import APPLICATION_ID, open_copy_source, reading, writing
 from store.schema import MIGRATIONS, RELEASES, Migration
 from store.versions import newer_schema, stored_version

@@ -4,16 +4,17 @@ import argparse
 import contextlib
 import os
 import secrets
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from actors.publication import is_special
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import reading
 from hostler.views.terminal import harmless
 from hostler.views.verification import damage
 from hostres.errors import Code, HostlerError, unavailable
+from hostres.replacement import sync
 from store.archive.exporting import write_archive
 from store.home import Home
 from store.proving import prove
@@ -38,12 +39,13 @@ def run(args: argparse.Namespace) -> int:
     with reading() as (home, reader):
         run_id = reader.find(args.run)
     target: Path = args.file.absolute()
-    _refuse_special(target)
+    if is_special(target):
+        raise HostlerError(Code.CONFLICT, f"{target} is not a regular file", "give another name")
     beside = target.parent / f".hostler-{secrets.token_hex(6)}"
     try:
         digest, size = _write(home, run_id, beside)
         beside.rename(target)
-        _sync(target.parent)
+        sync(target.parent)
     except OSError as error:
         raise unavailable(f"{target} cannot be written", error) from error
     finally:
@@ -54,15 +56,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_line(harmless(f"{run_id} is in {target}; {size:,} bytes, sha256 {digest}"))
     return 0
-
-
-def _refuse_special(target: Path) -> None:
-    try:
-        special = not stat.S_ISREG(target.lstat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    if special:
-        raise HostlerError(Code.CONFLICT, f"{target} is not a regular file", "give another name")
 
 
 def _write(home: Home, run_id: str, place: Path) -> tuple[str, int]:
@@ -80,11 +73,3 @@ def _write(home: Home, run_id: str, place: Path) -> tuple[str, int]:
             file.flush()
             os.fsync(descriptor)
             return digest, file.tell()
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,7 +1,6 @@
 """An archive brought into a store: whole in one transaction, as a record that nobody goes on with."""
 
 import contextlib
-import os
 import secrets
 import shutil
 import sqlite3
@@ -12,6 +11,7 @@ from typing import BinaryIO, Final
 
 from hostres.errors import Code, HostlerError
 from hostres.folders import private_folder
+from hostres.replacement import sync
 from store.archive.exporting import RUN_COLUMNS, archive_digest
 from store.archive.reading import SCRATCH_RUN, Opened, opened
 from store.archive.tables import TABLES, insert, rows_of
@@ -168,8 +168,4 @@ def _place(home: Home, incoming: Path, logs: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         logs.rename(home.logs / f".gone.{secrets.token_hex(6)}")
     incoming.rename(logs)
-    fd = os.open(home.logs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    sync(home.logs)

@@ -1,6 +1,5 @@
 """Files that a run told of: not what is stored, but what a person may have moved, changed or thrown away since."""
 
-import hashlib
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ import orjson
 from pydantic import JsonValue
 
 from hostres.errors import HostlerError
-from store.content import Content
+from store.content import Content, sha256_of
 from store.contracts import CommandExecutor, GraphPlan
 from store.home import Home, node_folder
 from store.lifecycle import Status
@@ -19,7 +18,6 @@ from store.records import decode
 from store.values import Domain
 from store.verification.findings import Absence, Note, printable
 
-_PIECE: Final = 1 << 20
 _STREAMS: Final = ("stdout", "stderr")
 
 
@@ -67,19 +65,11 @@ def _look(key: str, path: str, size: int, sha256: str) -> Note | None:
     told = f"node {key} left {size} bytes, sha256 {sha256}"
     try:
         status = Path(path).stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size != size or _sha256_of(Path(path)) != sha256:
+        if not stat.S_ISREG(status.st_mode) or status.st_size != size or sha256_of(Path(path)) != sha256:
             return Note(absence=Absence.FILE_CHANGED, node=key, path=shown, what=f"{told}; it holds something else now")
     except (OSError, ValueError):
         return Note(absence=Absence.FILE_MISSING, node=key, path=shown, what=f"{told}; it is not there now")
     return None
-
-
-def _sha256_of(path: Path) -> str:
-    sha256 = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            sha256.update(piece)
-    return sha256.hexdigest()
 
 
 def _missing_logs(
