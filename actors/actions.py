@@ -6,8 +6,10 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
-from store.contracts import FailureCode, NodePlan, NodeRecord, Request
+from store.contracts import NodeRecord, Request
 from store.lifecycle import RunStatus, Status
+from store.plans import NodePlan
+from store.policy import FailureCode
 
 
 class Address(Protocol):

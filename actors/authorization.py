@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from actors.actions import Address
-from actors.messages import Judged, WantRuling
+from actors.host_messages import WantRuling
+from actors.messages import Judged
 from actors.shell import Shell, tell
 from store.approvals import DEFAULT_RULES, Rule, judge
 

@@ -16,7 +16,7 @@ from actors.control import Control, OperationAborted
 from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
 from hostres.niceness import Niceness
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 if TYPE_CHECKING:
     from hostres.lease import Lease

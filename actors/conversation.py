@@ -14,7 +14,7 @@ from actors.control import OperationAborted
 from actors.failures import OperationFailed, fault_of
 from actors.frames import Channel, FrameError
 from actors.inherited_lease import lease_at
-from actors.messages import Failed, Value
+from actors.outcomes import Failed, Value
 from actors.worker_messages import (
     Advanced,
     Answer,
@@ -29,7 +29,7 @@ from actors.worker_messages import (
 )
 from hostres.errors import HostlerError
 from hostres.process import Supervised
-from store.contracts import NodePlan
+from store.plans import NodePlan
 from store.values import Domain, canonical, digest_bytes, parse_json
 
 ENDS_WITHIN_S: Final = 2.0

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from actors.failures import OperationFailed
 from store.content import sha256_of
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

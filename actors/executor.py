@@ -14,13 +14,14 @@ import pykka
 from actors.actions import Abort, Address, PublicationAllowed, PublicationRefused
 from actors.control import Control
 from actors.failures import OperationFailed
-from actors.messages import Failed, Outcome, Progress, PublicationWanted, Release, Returned
+from actors.messages import Progress, PublicationWanted, Returned
+from actors.outcomes import Failed, Outcome, Release
 from actors.pace import Pace
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, empty, perform
 from hostres.lease import Lease, current_lease
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from hostres.errors import Code, HostlerError, describe
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 MAX_TRACEBACK_BYTES: Final = 256 * 1024
 MAX_MESSAGE: Final = 4000

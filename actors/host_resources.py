@@ -3,7 +3,8 @@
 from typing import Any
 
 from actors.actions import Address
-from actors.messages import Admitted, LeaseUnwanted, MachineAnswer, MachineSpoke, NotAdmitted, WantLease
+from actors.host_messages import LeaseUnwanted, MachineSpoke, WantLease
+from actors.messages import Admitted, MachineAnswer, NotAdmitted
 from actors.shell import Shell, tell
 from hostres import coordinator as machine
 from hostres.coordinator import Ask, Coordinator

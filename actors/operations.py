@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from actors.messages import Finding
+from actors.outcomes import Finding
 from actors.scheduling.state import Port
-from store.contracts import Policy
+from store.policy import Policy
 
 if TYPE_CHECKING:
     from actors.context import Context

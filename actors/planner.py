@@ -9,10 +9,10 @@ from pydantic import BaseModel, JsonValue
 
 from actors.control import Control, OperationAborted
 from actors.failures import fault_of
-from actors.messages import Exact, Failed, Prepared
 from actors.operations import ExactPlan, Operation, Preparation
+from actors.outcomes import Exact, Failed, Prepared
 from actors.worker import failed_by
-from store.contracts import NodePlan
+from store.plans import NodePlan
 from store.values import canonical
 
 

@@ -14,7 +14,7 @@ from actors.failures import OperationFailed
 from actors.frames import Channel, Frame, FrameError
 from actors.pace import Pace
 from actors.worker_messages import Advanced, Answer, Asked, Stop, frame_of, from_host
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 HOST_GONE: Final = 70
 """Exit code of a worker whose host has died; nobody is there to read it."""

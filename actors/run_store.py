@@ -12,27 +12,24 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from actors.actions import Address, SetTimer, TimerName
-from actors.messages import (
+from actors.host_messages import (
     ChangeTimers,
     ClaimRefused,
     ClaimRun,
     Commit,
-    CommitRefused,
-    Committed,
     CreateRefused,
     CreateRun,
-    Due,
     FenceLost,
     Flush,
     FollowRequests,
     ForgetRequests,
     LookForRequests,
-    RequestsArrived,
     RequestsFound,
     RunClaimed,
     RunCreated,
     Woken,
 )
+from actors.messages import CommitRefused, Committed, Due, RequestsArrived
 from actors.shell import Shell, tell
 from hostres.errors import Code, HostlerError
 from store.hosts import HostIdentity

@@ -38,34 +38,36 @@ from actors.context import Assignment
 from actors.control import Control
 from actors.dependencies import KeptFile, kept_files
 from actors.executor import Executor, Port
-from actors.messages import (
-    Admitted,
+from actors.host_messages import (
     Adopt,
-    Begin,
     ChangeTimers,
     Commit,
-    CommitRefused,
-    Committed,
     Died,
-    Failed,
     FenceLost,
     FollowRequests,
     ForgetRequests,
     LeaseUnwanted,
+    RunLost,
+    StopTimers,
+    Vacated,
+    WantLease,
+    WantRuling,
+)
+from actors.messages import (
+    Admitted,
+    Begin,
+    CommitRefused,
+    Committed,
     LeftoversEnded,
     MachineAnswer,
     PlannerAnswered,
     Progress,
     Returned,
-    RunLost,
     SchedulingMessage,
-    StopTimers,
     Vacate,
-    Vacated,
-    WantLease,
-    WantRuling,
 )
 from actors.operations import Compute, Operation, Previous
+from actors.outcomes import Failed
 from actors.planner import Planning, Question, answer
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
@@ -78,8 +80,9 @@ from hostres.lease import Lease
 from hostres.leftovers import Leftover, end_leftovers, find_leftovers
 from hostres.niceness import Niceness
 from store.clock import Clock
-from store.contracts import CommandExecutor, ComputeExecutor, FailureCode, OperationExecutor
 from store.home import Home
+from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
+from store.policy import FailureCode
 from store.references import references
 from store.transactions import Claimed
 

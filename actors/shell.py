@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pykka
 
 from actors.actions import Address
-from actors.messages import Died
+from actors.host_messages import Died
 
 log = logging.getLogger(__name__)
 

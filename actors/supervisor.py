@@ -15,25 +15,24 @@ import pykka
 
 from actors.actions import RunLeft
 from actors.authorization import Authorization
-from actors.host_resources import HostResources
-from actors.messages import (
+from actors.host_messages import (
     Adopt,
     ClaimRefused,
     ClaimRun,
     CreateRefused,
     CreateRun,
     Died,
-    Drain,
     LookForRequests,
     Report,
     RequestsFound,
     RunClaimed,
     RunCreated,
     RunLost,
-    Vacate,
     Vacated,
     Woken,
 )
+from actors.host_resources import HostResources
+from actors.messages import Drain, Vacate
 from actors.run_store import RunStore
 from actors.scheduler import Scheduler, Services
 from actors.shell import Shell, tell

@@ -6,7 +6,8 @@ import time
 from typing import Any
 
 from actors.actions import Address, CancelTimer, SetTimer, TimerName
-from actors.messages import ChangeTimers, Due, StopTimers
+from actors.host_messages import ChangeTimers, StopTimers
+from actors.messages import Due
 from actors.shell import Shell, tell
 
 Key = tuple[str, TimerName]

@@ -17,13 +17,14 @@ from actors.context import Assignment, Context, Host
 from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files
 from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, fault_of, fault_of_code, too_large
-from actors.messages import Aborted, Found, Outcome, Value
 from actors.operations import Compute, Operation, Previous, Reconciliation
+from actors.outcomes import Aborted, Found, Outcome, Value
 from actors.worker import Entry, failed_by, perform_in_worker
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from store.content import sha256_of
-from store.contracts import CommandExecutor, FailureCode, Isolation, NodePlan, OperationExecutor, Policy
+from store.plans import CommandExecutor, NodePlan, OperationExecutor
+from store.policy import FailureCode, Isolation, Policy
 from store.values import Domain, canonical, digest_bytes
 
 EntryOf = Callable[[Operation | Compute], Entry]

@@ -18,10 +18,11 @@ from actors.control import Control
 from actors.conversation import Conversation
 from actors.failures import MAX_TRACEBACK_BYTES, Fault, fault_of
 from actors.frames import Channel, FrameError
-from actors.messages import Aborted, Failed, Outcome, Value
+from actors.outcomes import Aborted, Failed, Outcome, Value
 from actors.worker_messages import MAX_WORDS_OF_WORKER, Stop, frame_of
 from hostres.process import Ended, Supervised
-from store.contracts import FailureCode, NodePlan
+from store.plans import NodePlan
+from store.policy import FailureCode
 
 LEFT_BEHIND_GRACE_S: Final = 2.0
 """Between TERM and KILL of what a worker leaves behind."""

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from actors.failures import MAX_MESSAGE, MAX_TODO, MAX_TRACEBACK_BYTES
 from actors.frames import Frame, FrameError
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 MAX_WORDS_OF_WORKER: Final = 64 * 1024
 MAX_WORDS_OF_HOST: Final = 4 << 20

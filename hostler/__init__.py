@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from actors.context import Completed, Context
     from actors.control import OperationAborted
     from actors.failures import OperationFailed
-    from actors.messages import Finding
     from actors.operations import Compute, ExactPlan, Operation, Preparation, Previous, Reconciliation
+    from actors.outcomes import Finding
     from actors.planner import Planning
     from hostler.authoring import Build, NodeHandle, Workflow, compute, operation, workflow
     from hostler.compiler import Compiled, compile_workflow
@@ -24,23 +24,14 @@ if TYPE_CHECKING:
     from hostler.host import Host, Run
     from hostler.loading import load
     from hostres.errors import Code, HostlerError
-    from store.contracts import (
-        Backoff,
-        Effect,
-        FailureCode,
-        Isolation,
-        Policy,
-        PreparationKind,
-        Resume,
-        Retry,
-        RunLimits,
-    )
+    from store.plans import RunLimits
+    from store.policy import Backoff, Effect, FailureCode, Isolation, Policy, PreparationKind, Resume, Retry
 
 _HOMES = {
     "actors.context": ("Completed", "Context"),
     "actors.control": ("OperationAborted",),
     "actors.failures": ("OperationFailed",),
-    "actors.messages": ("Finding",),
+    "actors.outcomes": ("Finding",),
     "actors.operations": ("Compute", "ExactPlan", "Operation", "Preparation", "Previous", "Reconciliation"),
     "actors.planner": ("Planning",),
     "hostler.authoring": ("Build", "NodeHandle", "Workflow", "compute", "operation", "workflow"),
@@ -49,17 +40,8 @@ _HOMES = {
     "hostler.host": ("Host", "Run"),
     "hostler.loading": ("load",),
     "hostres.errors": ("Code", "HostlerError"),
-    "store.contracts": (
-        "Backoff",
-        "Effect",
-        "FailureCode",
-        "Isolation",
-        "Policy",
-        "PreparationKind",
-        "Resume",
-        "Retry",
-        "RunLimits",
-    ),
+    "store.plans": ("RunLimits",),
+    "store.policy": ("Backoff", "Effect", "FailureCode", "Isolation", "Policy", "PreparationKind", "Resume", "Retry"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -20,7 +20,9 @@ from hostler.handles import NodeHandle
 from hostler.refusals import invalid
 from hostler.schemas import input_schema, output_schema
 from hostler.workflows import Workflow, declared_inputs
-from store.contracts import MAX_SAFE_INTEGER, MIB, NAME_PATTERN, Effect, Isolation, Policy, Resume, RunLimits
+from store.fields import MAX_SAFE_INTEGER, NAME_PATTERN
+from store.plans import RunLimits
+from store.policy import MIB, Effect, Isolation, Policy, Resume
 
 __all__ = ["COMPUTE_POLICY", "Build", "NodeHandle", "Workflow", "compute", "operation", "workflow"]
 

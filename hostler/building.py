@@ -25,18 +25,9 @@ from hostler.refusals import about, invalid, listed
 from hostler.schemas import ANYTHING, input_schema, output_schema
 from hostler.templates import as_template
 from hostres.errors import HostlerError
-from store.contracts import (
-    MAX_PRIORITY,
-    NODE_KEY_PATTERN,
-    CommandExecutor,
-    ComputeExecutor,
-    Effect,
-    GateExecutor,
-    OperationExecutor,
-    Policy,
-    Resume,
-    Retry,
-)
+from store.fields import NODE_KEY_PATTERN
+from store.plans import MAX_PRIORITY, CommandExecutor, ComputeExecutor, GateExecutor, OperationExecutor
+from store.policy import Effect, Policy, Resume, Retry
 
 if TYPE_CHECKING:
     from hostler.registry import Registry

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hostler.refusals import invalid
-from store.contracts import MIB
+from store.policy import MIB
 from store.values import Domain, digest_bytes
 
 MAX_BYTES: Final = 16 * MIB

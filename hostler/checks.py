@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from hostler.refusals import first_problem, invalid, listed, one_line, place
 from hostler.schemas import ANYTHING, NoSuchFieldError, Schema, follow, input_schema, kinds
 from hostler.templates import Path
-from store.contracts import Policy
+from store.policy import Policy
 from store.references import REF, Reference
 from store.values import canonical
 

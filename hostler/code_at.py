@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict
 
-from store.contracts import Policy
+from store.policy import Policy
 
 
 class CodeAt(BaseModel):

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from hostler.refusals import first_problem, invalid
 from hostler.schemas import Schema
 from hostres.errors import Code, HostlerError
-from store.contracts import Effect, Policy, Resume
+from store.policy import Effect, Policy, Resume
 from store.references import REF
 
 COMMAND_SECONDS: Final = 3600.0

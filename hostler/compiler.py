@@ -25,7 +25,7 @@ from hostler.templates import located_references
 from hostler.worker_code import check_found
 from hostler.workflows import Workflow
 from hostres.errors import HostlerError
-from store.contracts import GraphPlan, PlannedNode
+from store.plans import GraphPlan, PlannedNode
 from store.records import graph_plan_sha256
 from store.references import Reference
 from store.values import check

@@ -6,7 +6,8 @@ from pydantic import BaseModel, JsonValue
 
 from actors.operations import Compute, Operation
 from hostler.schemas import ANYTHING, Schema, input_sha256, output_sha256
-from store.contracts import Executor, Policy
+from store.plans import Executor
+from store.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,9 @@ from hostler.refusals import about, first_problem, invalid, place
 from hostler.schemas import takes_text
 from hostler.workflows import Input, Workflow
 from hostres.errors import HostlerError
-from store.contracts import MAX_PRIORITY, MAX_SAFE_INTEGER, Effect, Name, Resume, Retry, RunLimits
+from store.fields import MAX_SAFE_INTEGER, Name
+from store.plans import MAX_PRIORITY, RunLimits
+from store.policy import Effect, Resume, Retry
 from store.references import substitute_inputs
 
 LATER: Final = {

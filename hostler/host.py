@@ -20,8 +20,9 @@ import pykka
 from pydantic import JsonValue
 
 from actors.actions import NodeChanged, RunChanged, RunLeft
+from actors.host_messages import Adopt, CreateRefused, CreateRun, Report, RunLost, Woken
 from actors.mailbox import Mailbox
-from actors.messages import Adopt, CreateRefused, CreateRun, Drain, Report, RunLost, Woken
+from actors.messages import Drain
 from actors.operations import Compute, Operation
 from actors.scheduling.stopping import OVERDUE_AFTER_S
 from actors.supervisor import Parts, Supervisor

@@ -2,7 +2,7 @@
 
 from actors.operations import Compute, Operation
 from hostler.schemas import input_sha256, output_sha256
-from store.contracts import Policy
+from store.policy import Policy
 
 
 def difference(

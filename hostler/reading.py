@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hostler.refusals import invalid
-from store.contracts import MIB
+from store.policy import MIB
 
 MAX_BYTES: Final = 16 * MIB
 

@@ -15,7 +15,8 @@ from hostler.places import Place, import_place, run_space
 from hostler.refusals import listed
 from hostler.registry import Registry, default_registry
 from hostres.errors import Code, HostlerError
-from store.contracts import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode, RunRecord
+from store.contracts import RunRecord
+from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
 
 Name = tuple[str, int]
 NOT_INSTALLED: Final = "not installed"

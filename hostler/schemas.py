@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticOmit
 
 from hostler.refusals import invalid, listed
-from store.contracts import MAX_SAFE_INTEGER
+from store.fields import MAX_SAFE_INTEGER
 from store.values import Domain, digest
 
 Schema = Mapping[str, Any]

@@ -40,7 +40,7 @@ from hostler.code_space import open_space
 from hostler.matching import difference
 from hostler.places import run_space
 from hostres.errors import HostlerError, describe
-from store.contracts import FailureCode
+from store.policy import FailureCode
 from store.values import canonical, check
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from hostler.places import Place, place_of
 from hostler.refusals import invalid
 from hostler.schemas import input_sha256, output_sha256
 from hostres.errors import Code, HostlerError
-from store.contracts import Isolation
+from store.policy import Isolation
 
 BOOT: Final = "import gc, sys; gc.disable(); sys.path.append(sys.argv[1]); from hostler.worker import main; main()"
 """Collecting garbage while modules are imported finds none, and costs a tenth of the start."""

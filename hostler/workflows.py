@@ -14,7 +14,7 @@ from hostler.refusals import about, first_problem, invalid, listed
 from hostler.schemas import ANYTHING, Schema, takes_text
 from hostler.templates import as_template, marker
 from hostres.errors import HostlerError
-from store.contracts import RunLimits
+from store.plans import RunLimits
 from store.values import check
 
 if TYPE_CHECKING:

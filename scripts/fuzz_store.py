@@ -24,25 +24,13 @@ from typing import Any, Final
 
 from hostres.errors import Code, HostlerError
 from store.clock import SystemClock
-from store.contracts import (
-    ComputeExecutor,
-    EventKind,
-    Grant,
-    GrantAction,
-    GraphPlan,
-    NodePlan,
-    OperationExecutor,
-    PlannedNode,
-    Policy,
-    Request,
-    RequestKind,
-    RunRecord,
-    Summary,
-)
+from store.contracts import EventKind, Grant, GrantAction, Request, RequestKind, RunRecord, Summary
 from store.home import Home
 from store.hosts import HostIdentity
 from store.lifecycle import RunStatus, Status
 from store.limits import INLINE_BYTES
+from store.plans import ComputeExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
+from store.policy import Policy
 from store.reader import Reader
 from store.records import graph_plan_sha256
 from store.requests import post

@@ -11,8 +11,9 @@ from types import MappingProxyType
 from typing import Final
 
 from hostres.errors import Code
-from store.contracts import Effect, PreparationKind, Request, RequestKind
+from store.contracts import Request, RequestKind
 from store.lifecycle import FINAL, Status
+from store.policy import Effect, PreparationKind
 
 PRINCIPAL_KINDS: Final = frozenset({"human", "agent", "service"})
 NO_RULE: Final = "none"

@@ -15,12 +15,13 @@ from hostres.errors import Code, HostlerError
 from store import chain, lifecycle
 from store.clock import Stamp
 from store.content import Content
-from store.contracts import EventKind, Grant, GraphPlan, NodePlan, NodeRecord, RunRecord
+from store.contracts import EventKind, Grant, NodeRecord, RunRecord
 from store.heads import Head, append_events, read_head
 from store.home import Home
 from store.hosts import host_alive
 from store.lifecycle import IMMUTABLE, RunStatus, Status
 from store.limits import Limits
+from store.plans import GraphPlan, NodePlan
 from store.records import damaged, decode, verified
 from store.requests import is_cancelled, waiting
 from store.transactions import Claimed, Fence, NewEvent

@@ -15,7 +15,7 @@ from typing import Final
 from hostres.errors import Code, HostlerError
 from hostres.folders import open_private
 from hostres.replacement import sync
-from store.contracts import SHA256_PATTERN
+from store.fields import SHA256_PATTERN
 from store.limits import INLINE_BYTES
 from store.records import damaged, verified
 from store.values import Domain

@@ -7,10 +7,11 @@ from typing import Final
 from hostres.errors import Code, HostlerError
 from store.chain import GENESIS
 from store.clock import Stamp
-from store.contracts import EventKind, GraphPlan, NodeRecord, PlannedNode, RunRecord
+from store.contracts import EventKind, NodeRecord, RunRecord
 from store.heads import Head, append_events, counts_text
 from store.lifecycle import RunStatus, Status
 from store.limits import Limits
+from store.plans import GraphPlan, PlannedNode
 from store.records import decode, encode, verified
 from store.transactions import NewEvent
 from store.values import Domain, digest_bytes

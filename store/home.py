@@ -11,7 +11,7 @@ from typing import Final
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import check_private_file, file_system_type, private_folder, refuse_network_file_system
 from hostres.replacement import sync
-from store.contracts import NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
+from store.fields import NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
 
 _KEY: Final = re.compile(NODE_KEY_PATTERN.strip("^$"))
 _RUN_ID: Final = re.compile(RUN_ID_PATTERN.strip("^$"))

@@ -13,13 +13,14 @@ from hostres.errors import Code, HostlerError
 from store import chain
 from store.claiming import load_grants, load_value
 from store.content import Content
-from store.contracts import Event, Grant, GraphPlan, NodePlan, NodeRecord, Request, RunRecord, Summary
+from store.contracts import Event, Grant, NodeRecord, Request, RunRecord, Summary
 from store.database import open_reader, reading
 from store.faults import note_damage
 from store.heads import known_status, read_head, unknown_run
 from store.home import Home
 from store.hosts import host_alive
 from store.lifecycle import RunStatus
+from store.plans import GraphPlan, NodePlan
 from store.records import damaged, decode, verified
 from store.requests import decode_request, is_cancelled
 from store.schema import SCHEMA_VERSION, check_version

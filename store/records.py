@@ -5,7 +5,9 @@ from typing import Final, TypeVar
 from pydantic import JsonValue, ValidationError
 
 from hostres.errors import Code, HostlerError
-from store.contracts import Contract, GraphPlan, NodePlan, NodeRecord
+from store.contracts import NodeRecord
+from store.fields import Contract
+from store.plans import GraphPlan, NodePlan
 from store.values import Domain, canonical, digest_bytes
 
 Model = TypeVar("Model", bound=Contract)

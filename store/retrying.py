@@ -1,6 +1,7 @@
 """When a failed attempt is made again: one rule for whoever asks. Pure."""
 
-from store.contracts import Backoff, Failure, Retry
+from store.contracts import Failure
+from store.policy import Backoff, Retry
 from store.values import Domain, digest_bytes
 
 _DIGEST_RANGE = 1 << 64

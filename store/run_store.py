@@ -12,7 +12,7 @@ from hostres.errors import Code, HostlerError
 from store import claiming
 from store.clock import Clock
 from store.content import Content
-from store.contracts import GraphPlan, Request, RunRecord
+from store.contracts import Request, RunRecord
 from store.creation import check_new, insert_run, submitted
 from store.database import begin_write, close_writer, grow_wal, open_writer, reading, roll_back, writing
 from store.faults import refuse_if_damaged, translated
@@ -23,6 +23,7 @@ from store.hosts import HostIdentity, bury, host_alive, known_hosts
 from store.lifecycle import RUN_FINAL, RunStatus
 from store.limits import Limits
 from store.log_size import LogSize
+from store.plans import GraphPlan
 from store.records import encode
 from store.requests import waiting
 from store.schema import SCHEMA_VERSION, check_version

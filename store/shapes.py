@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from store.contracts import ComputeExecutor, GateExecutor, Grant, GrantAction, GraphPlan, NodeRecord
+from store.contracts import Grant, GrantAction, NodeRecord
 from store.lifecycle import Status
+from store.plans import ComputeExecutor, GateExecutor, GraphPlan
 
 
 @dataclass(frozen=True, slots=True)

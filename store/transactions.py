@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pydantic import JsonValue
 
 from store.clock import Stamp
-from store.contracts import EventKind, Grant, GraphPlan, NodePlan, NodeRecord, Request, RunRecord, Summary
+from store.contracts import EventKind, Grant, NodeRecord, Request, RunRecord, Summary
 from store.lifecycle import RunStatus
+from store.plans import GraphPlan, NodePlan
 from store.records import encode
 from store.values import Domain, canonical, digest_bytes
 

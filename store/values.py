@@ -16,7 +16,7 @@ import orjson
 from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
-from store.contracts import MAX_SAFE_INTEGER
+from store.fields import MAX_SAFE_INTEGER
 
 MAX_DEPTH: Final = 200
 """Levels of nesting of a value. orjson writes 254; the difference is room for the record around it."""

@@ -8,11 +8,12 @@ from typing import Final
 from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
 from store.content import Content
-from store.contracts import EventKind, Grant, GrantAction, GraphPlan, NodeRecord
+from store.contracts import EventKind, Grant, GrantAction, NodeRecord
 from store.heads import Head, read_head
 from store.held import Held, OutdatedError, write_back
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
+from store.plans import GraphPlan
 from store.records import damaged, decode, encode
 from store.shapes import is_granted, shape_of
 from store.staged import Staged

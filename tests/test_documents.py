@@ -28,7 +28,7 @@ from hostler.operations.probing import Media
 from hostler.registry import Registry
 from hostres.claims import default_capacity
 from hostres.coordinator import Coordinator
-from store.contracts import MIB, Effect, Policy, Resume, Retry
+from store.policy import MIB, Effect, Policy, Resume, Retry
 
 ROOT: Final = Path(__file__).parent.parent
 PAGES: Final = ("README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))

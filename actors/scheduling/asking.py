@@ -5,7 +5,7 @@ from actors.scheduling.endings import forget
 from actors.scheduling.state import NodeState
 from actors.scheduling.stopping import WAIT
 from actors.scheduling.turn import Turn
-from store.contracts import NodePlan
+from store.plans import NodePlan
 
 
 def ask(turn: Turn, node: NodeState, plan: NodePlan, *, at_once: bool) -> None:

@@ -10,8 +10,9 @@ from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.turn import Turn
 from hostres.errors import Code
 from store.approvals import Refused
-from store.contracts import Failure, FailureCode, Request, RequestKind
+from store.contracts import Failure, Request, RequestKind
 from store.lifecycle import NEEDS_CODE, Status
+from store.policy import FailureCode
 
 
 def lacked(state: RunState) -> list[NodeState]:

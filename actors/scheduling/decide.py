@@ -12,24 +12,20 @@ from actors.actions import (
     TimerName,
 )
 from actors.messages import (
-    Aborted,
     Admitted,
     Begin,
     Drain,
     Due,
-    Failed,
-    Found,
     Judged,
     LeftoversEnded,
     NotAdmitted,
-    Outcome,
     PlannerAnswered,
     PublicationWanted,
     RequestsArrived,
     Returned,
     SchedulingMessage,
-    Value,
 )
+from actors.outcomes import Aborted, Failed, Found, Outcome, Value
 from actors.scheduling import clearing, planning, reconciling, retrying
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
@@ -45,8 +41,9 @@ from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
 from hostres.errors import Code
 from store.clock import Stamp, unix_ms
-from store.contracts import EventKind, Failure, FailureCode
+from store.contracts import EventKind, Failure
 from store.lifecycle import Status
+from store.policy import FailureCode
 
 DRAIN: Final = "drain"
 """Reason of a stop, and kind of the timer that ends the grace of a drained host."""

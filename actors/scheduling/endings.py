@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from actors.actions import CancelTimer, TimerName
-from actors.messages import Release, Value
+from actors.outcomes import Release, Value
 from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
 from store.contracts import EventKind, Failure

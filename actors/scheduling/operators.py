@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pydantic import JsonValue
 
 from actors.actions import Judge
-from actors.messages import Value
+from actors.outcomes import Value
 from actors.scheduling.asking import withdraw
 from actors.scheduling.compatibility import (
     accept,
@@ -22,18 +22,10 @@ from actors.scheduling.state import LETS_THROUGH, NodeState, RunState
 from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
 from store.approvals import Accepted, Refused, judge
-from store.contracts import (
-    ComputeExecutor,
-    EventKind,
-    Failure,
-    FailureCode,
-    Grant,
-    GrantAction,
-    PlanPhase,
-    Request,
-    RequestKind,
-)
+from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind
 from store.lifecycle import RESTING, Status
+from store.plans import ComputeExecutor, PlanPhase
+from store.policy import FailureCode
 from store.values import Domain, canonical, digest_bytes
 
 WAITS = RESTING - {Status.AMBIGUOUS} | {Status.PENDING, Status.READY, Status.PREPARING, Status.CORRECTIVE}

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from actors.messages import Aborted, Failed
-from store.contracts import Failure, FailureCode, Resume
+from actors.outcomes import Aborted, Failed
+from store.contracts import Failure
 from store.lifecycle import Status
+from store.policy import FailureCode, Resume
 
 RECOVERABLE: Final = frozenset({Resume.VERIFIED_RECEIPT, Resume.RECOVERABLE_TRANSACTION})
 REPEATABLE: Final = RECOVERABLE | {Resume.DETERMINISTIC}

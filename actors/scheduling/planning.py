@@ -5,15 +5,18 @@ from typing import Final
 from pydantic import JsonValue
 
 from actors.actions import AskPlanner, ForgetPlanner, SetTimer, TimerName
-from actors.messages import Exact, Failed, PlannerAnswered, Prepared
+from actors.messages import PlannerAnswered
+from actors.outcomes import Exact, Failed, Prepared
 from actors.scheduling.endings import forget
 from actors.scheduling.outcomes import failure_of
 from actors.scheduling.retrying import fail_or_retry
 from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.turn import Turn
 from hostres.errors import Code, HostlerError
-from store.contracts import EventKind, FailureCode, NodePlan, PlanPhase
+from store.contracts import EventKind
 from store.lifecycle import Status
+from store.plans import NodePlan, PlanPhase
+from store.policy import FailureCode
 from store.publication import LONGEST_KEY, publication_keys
 from store.references import resolve
 from store.transactions import FrozenPlan

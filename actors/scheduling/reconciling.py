@@ -5,15 +5,17 @@ and a later owner of the run tries again.
 """
 
 from actors.actions import Reconcile, SetTimer, TimerName
-from actors.messages import Aborted, Admitted, Failed, Finding, Found, Outcome, Value
+from actors.messages import Admitted
+from actors.outcomes import Aborted, Failed, Finding, Found, Outcome, Value
 from actors.scheduling.asking import ask, withdraw
 from actors.scheduling.endings import complete, fail, leave
 from actors.scheduling.outcomes import RECOVERABLE, ambiguous, unreconciled
 from actors.scheduling.state import NodeState, Port
 from actors.scheduling.stopping import DEADLINE, OVERDUE
 from actors.scheduling.turn import Turn
-from store.contracts import EventKind, Failure, FailureCode, Resume
+from store.contracts import EventKind, Failure
 from store.lifecycle import Status
+from store.policy import FailureCode, Resume
 
 
 def recover(turn: Turn, node: NodeState) -> bool:

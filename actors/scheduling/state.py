@@ -11,21 +11,10 @@ from typing import Final
 from pydantic import JsonValue
 
 from store.approvals import DEFAULT_RULES, Accepted, Rule
-from store.contracts import (
-    ComputeExecutor,
-    Effect,
-    GateExecutor,
-    GrantAction,
-    GraphPlan,
-    NodePlan,
-    NodeRecord,
-    OperationExecutor,
-    PlannedNode,
-    Request,
-    Resume,
-    RunRecord,
-)
+from store.contracts import GrantAction, NodeRecord, Request, RunRecord
 from store.lifecycle import RunStatus, Status
+from store.plans import ComputeExecutor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
+from store.policy import Effect, Resume
 from store.transactions import Claimed, Fence
 
 

@@ -14,8 +14,10 @@ from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
 from hostres.errors import HostlerError
 from store.approvals import Action, Verdict, preparation_verdict, verdict
-from store.contracts import EventKind, Failure, FailureCode, NodePlan, PlanPhase
+from store.contracts import EventKind, Failure
 from store.lifecycle import Status
+from store.plans import NodePlan, PlanPhase
+from store.policy import FailureCode
 
 
 def fill(turn: Turn) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from actors.actions import Action, NodeChanged, RunChanged
-from actors.messages import Value
+from actors.outcomes import Value
 from actors.scheduling.state import NodeState, RunState
 from store.clock import Stamp
 from store.contracts import EventKind, Failure, Grant, Summary

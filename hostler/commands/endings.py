@@ -7,8 +7,9 @@ from typing import Final
 from hostler.views.show import counts_text, failure_lines, may_be_retried, outputs_lines, owner_lines, seconds_between
 from hostler.views.terminal import duration, harmless
 from hostler.views.waiting import waiting_on
-from store.contracts import GraphPlan, NodeRecord
+from store.contracts import NodeRecord
 from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus, Status
+from store.plans import GraphPlan
 from store.reader import RunView
 
 COMPLETED: Final = 0

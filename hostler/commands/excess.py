@@ -8,7 +8,7 @@ from hostler.views.terminal import harmless
 from hostres.claims import check_claims
 from hostres.errors import HostlerError
 from hostres.top import snapshot
-from store.contracts import GraphPlan
+from store.plans import GraphPlan
 
 MOST: Final = 5
 """So many nodes are named."""

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from actors.actions import RunLeft
-from actors.messages import Report, RunLost
+from actors.host_messages import Report, RunLost
 from hostler.commands.endings import CANCELLED, EXITS, ending_text
 from hostler.commands.interrupts import Continued, Interrupted, Interrupts
 from hostler.commands.output import print_json, print_line

@@ -9,8 +9,9 @@ from typing import BinaryIO
 
 from hostler.config import Config
 from hostres.errors import Code, HostlerError
-from store.contracts import GraphPlan, NodeRecord
+from store.contracts import NodeRecord
 from store.home import Home
+from store.plans import GraphPlan
 from store.reader import NEWEST, PREFIX, Reader, RunView
 
 

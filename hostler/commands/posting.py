@@ -12,9 +12,11 @@ from hostler.principal import principal
 from hostres.errors import Code, HostlerError
 from store.approvals import Refused, judge
 from store.clock import SystemClock
-from store.contracts import SHA256_PATTERN, GraphPlan, NodeRecord, Request, RequestKind
+from store.contracts import NodeRecord, Request, RequestKind
+from store.fields import SHA256_PATTERN
 from store.heads import refuse_if_imported
 from store.home import Home
+from store.plans import GraphPlan
 from store.reader import Reader, RunView
 from store.requests import cancel_id, post
 

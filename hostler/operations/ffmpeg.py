@@ -14,7 +14,7 @@ from typing import Final
 
 from actors.context import Context, OperationFailed
 from hostler.operations.progress import ProgressReader
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 SIGNAL_BASE: Final = 128
 ENDED: Final = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM, signal.SIGXCPU})

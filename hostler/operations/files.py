@@ -10,7 +10,7 @@ from actors.context import Context, OperationFailed
 from actors.publication import is_special
 from hostler.authoring import operation
 from hostler.operations.ffmpeg import require_file
-from store.contracts import Effect, FailureCode, Policy, Resume
+from store.policy import Effect, FailureCode, Policy, Resume
 
 CHUNK_BYTES: Final = 1 << 20
 

@@ -13,7 +13,7 @@ from hostler.authoring import operation
 from hostler.operations.ffmpeg import encode, require_file
 from hostler.operations.probing import Media, probe_file
 from hostler.operations.subrip import has_cue
-from store.contracts import Effect, FailureCode, Policy, Resume
+from store.policy import Effect, FailureCode, Policy, Resume
 
 CLAIMS: Final = {"ffmpeg": 1, "cpu": 1}
 SHORTER_S: Final = 2.0

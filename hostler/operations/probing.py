@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from actors.context import Completed, Context, OperationFailed
 from hostler.operations.ffmpeg import INSTALL, complaint, failure, find_ffprobe, url
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 ENTRIES: Final = (
     "format=format_name,duration"

@@ -12,7 +12,7 @@ from hostler.authoring import operation
 from hostler.operations.ffmpeg import INSTALL, READ_THE_LOG, complaint, cpu_threads, failure, require_file, url
 from hostler.operations.subrip import Segment, clean, subrip
 from hostler.operations.whisper_model import DEFAULT_MODEL, find_model
-from store.contracts import Effect, FailureCode, Policy, Resume
+from store.policy import Effect, FailureCode, Policy, Resume
 
 TRANSCRIBER: Final = Path(__file__).with_name("transcriber.py")
 NOT_INSTALLED: Final = 3

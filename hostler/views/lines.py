@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Self
 
-from actors.messages import Report
+from actors.host_messages import Report
 from hostler.views.board import Board, Line
 from hostler.views.terminal import duration, harmless
 from store.lifecycle import Status

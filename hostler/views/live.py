@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from actors.messages import Report
+from actors.host_messages import Report
 from hostler.views.board import Board, Line
 from hostler.views.columns import LEFT, PERCENT, SPEED, TIME, Columns, fit, shortened
 from hostler.views.terminal import duration, harmless

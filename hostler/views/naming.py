@@ -2,15 +2,8 @@
 
 from collections.abc import Mapping
 
-from store.contracts import (
-    CommandExecutor,
-    ComputeExecutor,
-    Executor,
-    GateExecutor,
-    Isolation,
-    OperationExecutor,
-    Policy,
-)
+from store.plans import CommandExecutor, ComputeExecutor, Executor, GateExecutor, OperationExecutor
+from store.policy import Isolation, Policy
 
 
 def executor_name(executor: Executor) -> str:

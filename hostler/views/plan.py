@@ -10,7 +10,8 @@ from pydantic import JsonValue
 
 from hostler.views.naming import claims_text, executor_name, runs_text
 from hostler.views.terminal import cut, harmless, table
-from store.contracts import CommandExecutor, Effect, GateExecutor, GraphPlan, PlannedNode
+from store.plans import CommandExecutor, GateExecutor, GraphPlan, PlannedNode
+from store.policy import Effect
 
 ASKED_EFFECTS = frozenset({Effect.PAID_CLOUD, Effect.LIVE_CONTROL})
 

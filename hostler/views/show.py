@@ -11,8 +11,9 @@ from pydantic import JsonValue
 from hostler.views.naming import executor_name, runs_text
 from hostler.views.terminal import duration, harmless, shown_path, table
 from hostler.views.waiting import waiting_on
-from store.contracts import ComputeExecutor, GraphPlan, NodeRecord, OperationExecutor, PlannedNode
+from store.contracts import NodeRecord
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
+from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
 from store.reader import Owner, RunView
 
 IMPORTED: Final = "imported"

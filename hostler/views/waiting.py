@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hostler.views.naming import executor_name
-from store.contracts import GraphPlan, NodeRecord, PlannedNode
+from store.contracts import NodeRecord
 from store.lifecycle import RESTING, Status
+from store.plans import GraphPlan, PlannedNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

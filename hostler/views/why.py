@@ -10,8 +10,9 @@ from hostler.views.show import may_be_retried
 from hostler.views.terminal import duration, harmless
 from hostler.views.waiting import waiting_on
 from hostres.rows import ADMITTED, Row
-from store.contracts import GraphPlan, NodeRecord, PlannedNode
+from store.contracts import NodeRecord
 from store.lifecycle import FINAL, LIVE, RUN_FINAL, RUN_RESTING, Status
+from store.plans import GraphPlan, PlannedNode
 from store.reader import RunView
 
 _RECORD: Final = "The run was imported: a record of what was done elsewhere, with which nobody goes on."

@@ -24,7 +24,7 @@ from hostler.building import Build
 from hostler.compiler import compile_workflow
 from scripts.benchmarks.effort import Effort
 from scripts.benchmarks.results import Goal, Row, informing, judged
-from store.contracts import Effect
+from store.policy import Effect
 
 LIMIT_S: Final = 120.0
 EFFECT: Final = Policy(effect=Effect.LOCAL_READ)

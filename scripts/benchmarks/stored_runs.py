@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from store.clock import SystemClock
-from store.contracts import EventKind, GraphPlan, NodeRecord, OperationExecutor, PlannedNode, Policy, RunRecord
+from store.contracts import EventKind, NodeRecord, RunRecord
 from store.home import Home
 from store.hosts import HostIdentity
 from store.ids import new_run_id
 from store.lifecycle import Status
+from store.plans import GraphPlan, OperationExecutor, PlannedNode
+from store.policy import Policy
 from store.records import graph_plan_sha256
 from store.run_store import RunStore
 from store.transactions import Claimed, NewEvent, Transaction

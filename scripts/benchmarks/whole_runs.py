@@ -24,7 +24,7 @@ from hostler import Host, Policy, operation, workflow
 from hostler.building import Build
 from hostler.compiler import compile_workflow
 from scripts.benchmarks.bare_commits import BareCommits
-from store.contracts import Effect
+from store.policy import Effect
 
 POLICIES: Final = {
     "pure": Policy(),

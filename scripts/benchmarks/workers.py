@@ -11,7 +11,7 @@ from typing import Final
 
 from actors.context import Assignment, Context
 from actors.control import Control
-from actors.messages import Value
+from actors.outcomes import Value
 from actors.worker import perform_in_worker
 from hostler.compiler import compile_workflow
 from hostler.loading import load
@@ -19,7 +19,7 @@ from hostler.worker_code import RunEntries
 from scripts.benchmarks.effort import Effort
 from scripts.benchmarks.results import Goal, Row, informing, ratio
 from scripts.benchmarks.surroundings import scratch
-from store.contracts import NodePlan
+from store.plans import NodePlan
 
 NAME: Final = "compute function in a fresh process"
 MOST: Final = 20

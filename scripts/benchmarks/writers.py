@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Any, Final
 
+from actors.host_messages import Commit
 from actors.mailbox import Mailbox
-from actors.messages import Commit, Committed
+from actors.messages import Committed
 from actors.run_store import RunStore as Actor
 from scripts.benchmarks.bare_commits import BareCommits
 from scripts.benchmarks.effort import Effort

@@ -19,7 +19,7 @@ from typing import Final
 
 from hostres.locks import NEW, is_held
 from store.archive.importing import INCOMING
-from store.contracts import RUN_ID_PATTERN, SHA256_PATTERN
+from store.fields import RUN_ID_PATTERN, SHA256_PATTERN
 from store.home import Home
 
 GONE: Final = ".gone."

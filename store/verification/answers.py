@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from store.contracts import ComputeExecutor, Grant, GrantAction, GraphPlan, Request
+from store.contracts import Grant, GrantAction, Request
+from store.plans import ComputeExecutor, GraphPlan
 from store.requests import CANCELS, cancel_id
 from store.verification.examination import Examination
 from store.verification.findings import Fault

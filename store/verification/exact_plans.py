@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hostres.errors import HostlerError
-from store.contracts import GraphPlan, NodePlan, NodeRecord, PlannedNode, PlanPhase
+from store.contracts import NodeRecord
 from store.lifecycle import Status
+from store.plans import GraphPlan, NodePlan, PlannedNode, PlanPhase
 from store.publication import publication_keys
 from store.references import references, resolve
 from store.values import Domain, canonical, digest_bytes

@@ -11,9 +11,9 @@ from pydantic import JsonValue
 
 from hostres.errors import HostlerError
 from store.content import Content, sha256_of
-from store.contracts import CommandExecutor, GraphPlan
 from store.home import Home, node_folder
 from store.lifecycle import Status
+from store.plans import CommandExecutor, GraphPlan
 from store.records import decode
 from store.values import Domain
 from store.verification.findings import Absence, Note, printable

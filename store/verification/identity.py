@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hostres.errors import HostlerError
-from store.contracts import ComputeExecutor, GraphPlan, PlannedNode, RunRecord
+from store.contracts import RunRecord
 from store.creation import check_new
 from store.limits import Limits
+from store.plans import ComputeExecutor, GraphPlan, PlannedNode
 from store.references import references
 from store.values import Domain
 from store.verification.examination import Examination

@@ -9,8 +9,9 @@ from pydantic import JsonValue
 from hostres.errors import HostlerError
 from store import chain
 from store.clock import unix_ms
-from store.contracts import Failure, GraphPlan, NodeRecord, Summary
+from store.contracts import Failure, NodeRecord, Summary
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
+from store.plans import GraphPlan
 from store.references import references, resolve
 from store.values import Domain, digest, digest_bytes
 from store.verification.examination import Examination

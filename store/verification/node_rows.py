@@ -6,7 +6,8 @@ from typing import Final
 import orjson
 from pydantic import JsonValue
 
-from store.contracts import GraphPlan, NodeRecord
+from store.contracts import NodeRecord
+from store.plans import GraphPlan
 from store.values import Domain
 from store.verification.examination import Examination
 from store.verification.findings import Fault

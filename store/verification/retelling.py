@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from store import transitions
-from store.contracts import Event, EventKind, GrantAction, PlanPhase
+from store.contracts import Event, EventKind, GrantAction
 from store.lifecycle import FINAL, RESTING, IllegalMoveError, RunStatus, Status, check_path
+from store.plans import PlanPhase
 
 _NEEDED: Final[Mapping[Status, GrantAction]] = MappingProxyType(
     {

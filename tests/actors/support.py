@@ -4,30 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actors.actions import Action, AskMachine, Dispatch, Judge, RunLeft
-from actors.messages import Admitted, Begin, Failed, Judged, Outcome, RequestsArrived, Returned, SchedulingMessage
+from actors.messages import Admitted, Begin, Judged, RequestsArrived, Returned, SchedulingMessage
+from actors.outcomes import Failed, Outcome
 from actors.scheduling.decide import decide
 from actors.scheduling.operators import as_value
 from actors.scheduling.state import NO_PORTS, Port, Ports, RunState, load
 from store.approvals import judge
 from store.clock import Stamp
-from store.contracts import (
-    ComputeExecutor,
-    Effect,
-    FailureCode,
-    GateExecutor,
-    Grant,
-    GraphPlan,
-    NodeRecord,
-    OperationExecutor,
-    PlannedNode,
-    Policy,
-    Request,
-    RequestKind,
-    Resume,
-    RunLimits,
-    RunRecord,
-)
+from store.contracts import Grant, NodeRecord, Request, RequestKind, RunRecord
 from store.lifecycle import RunStatus, Status
+from store.plans import ComputeExecutor, GateExecutor, GraphPlan, OperationExecutor, PlannedNode, RunLimits
+from store.policy import Effect, FailureCode, Policy, Resume
 from store.records import graph_plan_sha256
 from store.requests import cancel_id
 from store.transactions import Claimed, Transaction

@@ -1,7 +1,7 @@
 """What an exception of a node's own code means for the node."""
 
 from actors.failures import fault_of_code
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 
 def throw(error):

@@ -7,17 +7,9 @@ from typing import Any
 
 import pytest
 
+from actors.host_messages import ChangeTimers, Commit, FenceLost, FollowRequests
 from actors.mailbox import Mailbox
-from actors.messages import (
-    ChangeTimers,
-    Commit,
-    CommitRefused,
-    Committed,
-    Due,
-    FenceLost,
-    FollowRequests,
-    RequestsArrived,
-)
+from actors.messages import CommitRefused, Committed, Due, RequestsArrived
 from actors.run_store import GATHER, GATHER_S, RunStore
 from hostres.errors import Code, HostlerError
 from store.transactions import Fence

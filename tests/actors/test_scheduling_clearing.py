@@ -1,9 +1,11 @@
 """An attempt is made again only when nothing of those before it lives, whatever the reason for which it is made again."""
 
 from actors.actions import EndLeftovers, TimerName
-from actors.messages import Aborted, Drain, Due, LeftoversEnded
-from store.contracts import FailureCode, RequestKind, Retry
+from actors.messages import Drain, Due, LeftoversEnded
+from actors.outcomes import Aborted
+from store.contracts import RequestKind
 from store.lifecycle import Status
+from store.policy import FailureCode, Retry
 from tests.actors.support import Drive, Model, dispatched, kinds, left, writing
 
 

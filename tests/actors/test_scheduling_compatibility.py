@@ -5,8 +5,9 @@ import pytest
 from actors.actions import EndLeftovers, Judge, RunLeft
 from actors.messages import Begin, LeftoversEnded
 from actors.scheduling.state import load
-from store.contracts import Effect, Policy, Request, RequestKind, Resume, Retry
+from store.contracts import Request, RequestKind
 from store.lifecycle import RunStatus, Status
+from store.policy import Effect, Policy, Resume, Retry
 from tests.actors.support import (
     HUMAN,
     RUN_ID,

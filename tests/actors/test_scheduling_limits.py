@@ -1,10 +1,12 @@
 """Limits of a run as a whole: its time, and how much of it is active."""
 
 from actors.actions import Abort, SetTimer
-from actors.messages import Aborted, Due
+from actors.messages import Due
+from actors.outcomes import Aborted
 from actors.scheduling.decide import LIMIT
-from store.contracts import FailureCode, RunLimits
 from store.lifecycle import RunStatus, Status
+from store.plans import RunLimits
+from store.policy import FailureCode
 from tests.actors.support import Drive, Model, claiming, dispatched, gate, kinds, planned, writing
 
 

@@ -8,8 +8,9 @@ import pytest
 from actors.actions import Dispatch, SetTimer
 from actors.messages import NotAdmitted
 from hostres.errors import Code
-from store.contracts import ComputeExecutor, FailureCode, Policy
 from store.lifecycle import RunStatus, Status
+from store.plans import ComputeExecutor
+from store.policy import FailureCode, Policy
 from tests.actors.support import (
     Drive,
     Model,

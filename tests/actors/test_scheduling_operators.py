@@ -3,9 +3,10 @@
 import pytest
 
 from actors.actions import Judge
-from actors.messages import Aborted
-from store.contracts import FailureCode, Request, RequestKind
+from actors.outcomes import Aborted
+from store.contracts import Request, RequestKind
 from store.lifecycle import RunStatus, Status
+from store.policy import FailureCode
 from tests.actors.support import Drive, Model, code, dispatched, gate, kinds, left, paid, planned, rule, writing
 
 

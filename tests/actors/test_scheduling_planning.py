@@ -3,12 +3,15 @@
 import pytest
 
 from actors.actions import AskPlanner, ForgetPlanner, SetTimer
-from actors.messages import Drain, Due, Exact, Failed, LeftoversEnded, PlannerAnswered, Prepared
+from actors.messages import Drain, Due, LeftoversEnded, PlannerAnswered
+from actors.outcomes import Exact, Failed, Prepared
 from actors.scheduling.planning import PLANNING
 from actors.scheduling.retrying import RETRY
 from actors.scheduling.state import Port
-from store.contracts import Effect, FailureCode, PlannedNode, PlanPhase, Policy, PreparationKind, RequestKind, Retry
+from store.contracts import RequestKind
 from store.lifecycle import Status
+from store.plans import PlannedNode, PlanPhase
+from store.policy import Effect, FailureCode, Policy, PreparationKind, Retry
 from tests.actors.support import Drive, Model, dispatched, kinds, planned
 
 WORK = ("test.work", 1)

@@ -13,24 +13,14 @@ from actors.actions import (
     SetTimer,
     WithdrawAsk,
 )
-from actors.messages import (
-    Aborted,
-    Admitted,
-    Drain,
-    Due,
-    Failed,
-    Finding,
-    Found,
-    LeftoversEnded,
-    NotAdmitted,
-    PublicationWanted,
-    Returned,
-)
+from actors.messages import Admitted, Drain, Due, LeftoversEnded, NotAdmitted, PublicationWanted, Returned
+from actors.outcomes import Aborted, Failed, Finding, Found
 from actors.scheduling.operators import as_value
 from actors.scheduling.state import Port
 from hostres.errors import Code
-from store.contracts import Effect, FailureCode, Policy, RequestKind, Resume
+from store.contracts import RequestKind
 from store.lifecycle import RunStatus, Status
+from store.policy import Effect, FailureCode, Policy, Resume
 from tests.actors.support import Drive, Model, dispatched, kinds, left, planned
 
 PORTS = {("test.work", 1): frozenset({Port.RECONCILE})}

@@ -4,8 +4,8 @@ import pytest
 
 from actors.actions import EndLeftovers
 from actors.messages import LeftoversEnded
-from store.contracts import Effect, FailureCode, Policy, Resume
 from store.lifecycle import RunStatus, Status
+from store.policy import Effect, FailureCode, Policy, Resume
 from tests.actors.support import Drive, Model, claiming, code, dispatched, kinds, planned, writing
 
 

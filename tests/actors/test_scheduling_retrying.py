@@ -3,11 +3,13 @@
 import pytest
 
 from actors.actions import SetTimer
-from actors.messages import Aborted, Drain, Due, LeftoversEnded, NotAdmitted
+from actors.messages import Drain, Due, LeftoversEnded, NotAdmitted
+from actors.outcomes import Aborted
 from actors.scheduling.retrying import RETRY
 from hostres.errors import Code
-from store.contracts import FailureCode, Policy, RequestKind, Resume, Retry
+from store.contracts import RequestKind
 from store.lifecycle import RunStatus, Status
+from store.policy import FailureCode, Policy, Resume, Retry
 from tests.actors.support import Drive, Model, claiming, dispatched, kinds, left, writing
 
 

@@ -16,10 +16,12 @@ from actors.actions import (
     TimerName,
     WithdrawAsk,
 )
-from actors.messages import Aborted, Admitted, Drain, Due, Failed, LeftoversEnded, PublicationWanted
+from actors.messages import Admitted, Drain, Due, LeftoversEnded, PublicationWanted
+from actors.outcomes import Aborted, Failed
 from actors.scheduling.outcomes import settled
-from store.contracts import Effect, FailureCode, RequestKind, Resume, Retry
+from store.contracts import RequestKind
 from store.lifecycle import MOVES, RunStatus, Status
+from store.policy import Effect, FailureCode, Resume, Retry
 from tests.actors.support import Drive, Model, claiming, code, dispatched, kinds, left, paid, planned, writing
 
 

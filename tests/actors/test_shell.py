@@ -6,8 +6,8 @@ from typing import Any
 import pykka
 import pytest
 
+from actors.host_messages import Died
 from actors.mailbox import Mailbox
-from actors.messages import Died
 from actors.shell import Shell, tell
 from hostres.errors import Code, HostlerError
 

@@ -3,8 +3,9 @@
 import pytest
 
 from actors.actions import CancelTimer, SetTimer, TimerName
+from actors.host_messages import ChangeTimers, StopTimers
 from actors.mailbox import Mailbox
-from actors.messages import ChangeTimers, Due, StopTimers
+from actors.messages import Due
 from actors.timer import Timer
 from hostres.errors import HostlerError
 

@@ -8,16 +8,12 @@ from pydantic import BaseModel
 
 from actors.context import Assignment, Host, OperationFailed
 from actors.control import Control
-from actors.messages import Aborted, Failed
 from actors.operations import Operation
+from actors.outcomes import Aborted, Failed
 from actors.work import Job, perform
 from hostres.errors import Code, HostlerError
-from store.contracts import (
-    FailureCode,
-    NodePlan,
-    OperationExecutor,
-    Policy,
-)
+from store.plans import NodePlan, OperationExecutor
+from store.policy import FailureCode, Policy
 from tests.actors.support import RUN_ID
 
 

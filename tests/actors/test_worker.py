@@ -10,10 +10,11 @@ import pytest
 
 from actors.context import Assignment, Context, OperationFailed
 from actors.control import Control
-from actors.messages import Aborted, Failed, Value
+from actors.outcomes import Aborted, Failed, Value
 from actors.worker import Entry, perform_in_worker
 from hostres.procfs import read_process
-from store.contracts import FailureCode, NodePlan, OperationExecutor, Policy
+from store.plans import NodePlan, OperationExecutor
+from store.policy import FailureCode, Policy
 from tests.actors.support import RUN_ID
 from tests.support import until
 

@@ -24,7 +24,7 @@ from actors.worker_messages import (
     from_host,
     from_worker,
 )
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 LEASE = LeaseAt(fd=5, place="/m/t", ticket=1, nonce="n", claims={"cpu": 1}, admitted_boot_ns=7)
 START = Start(

@@ -14,7 +14,8 @@ from actors.operations import Compute, Operation
 from hostler.authoring import COMPUTE_POLICY, Build, NodeHandle, compute, operation, workflow
 from hostler.compiler import Compiled, compile_workflow
 from hostres.errors import Code, HostlerError
-from store.contracts import CommandExecutor, Effect, GateExecutor, OperationExecutor, Policy, PreparationKind, Resume
+from store.plans import CommandExecutor, GateExecutor, OperationExecutor
+from store.policy import Effect, Policy, PreparationKind, Resume
 
 if TYPE_CHECKING:
     from actors.context import Context

@@ -15,7 +15,8 @@ from hostler.authoring import Build, operation, workflow
 from hostler.compiler import Compiled, compile_workflow
 from hostler.schemas import input_sha256, output_sha256
 from hostres.errors import Code, HostlerError
-from store.contracts import GraphPlan, Policy
+from store.plans import GraphPlan
+from store.policy import Policy
 from store.references import references
 from store.values import Domain, digest
 

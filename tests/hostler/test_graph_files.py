@@ -10,7 +10,8 @@ import yaml
 from hostler.compiler import Compiled, compile_workflow
 from hostler.loading import load
 from hostres.errors import Code, HostlerError
-from store.contracts import Backoff, CommandExecutor, FailureCode, GateExecutor, Policy, Retry, RunLimits
+from store.plans import CommandExecutor, GateExecutor, RunLimits
+from store.policy import Backoff, FailureCode, Policy, Retry
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -15,9 +15,10 @@ from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.top import snapshot
 from store.clock import SystemClock
-from store.contracts import FailureCode, Request, RequestKind
+from store.contracts import Request, RequestKind
 from store.home import Home
 from store.lifecycle import RunStatus
+from store.policy import FailureCode
 from store.reader import Reader
 from store.requests import post
 from tests.support import until

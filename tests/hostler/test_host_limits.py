@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from actors.scheduling import stopping
 from hostler import Host, Policy, operation, workflow
 from hostler.config import Config
-from store.contracts import FailureCode, NodeRecord
+from store.contracts import NodeRecord
 from store.home import Home
 from store.lifecycle import RunStatus, Status
+from store.policy import FailureCode
 from store.reader import Reader
 from tests.support import until
 

@@ -9,8 +9,9 @@ from pydantic import BaseModel
 
 from actors.authorization import Authorization
 from actors.executor import Executor
+from actors.host_messages import ChangeTimers
 from actors.host_resources import HostResources
-from actors.messages import ChangeTimers, Returned
+from actors.messages import Returned
 from actors.run_store import GATHER, RunStore
 from actors.scheduler import Scheduler
 from actors.shell import tell

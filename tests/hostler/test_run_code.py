@@ -17,14 +17,15 @@ from hostler.compiler import Compiled, compile_workflow
 from hostler.loading import code_for_run, load
 from hostler.registry import GROUP, Registry
 from hostres.errors import Code, HostlerError
-from store.contracts import Policy, RunRecord
+from store.contracts import RunRecord
+from store.policy import Policy
 
 RUN = "run_" + "0" * 26
 FLOW = """
 from pydantic import BaseModel
 from hostler.authoring import compute, operation, workflow
 from hostler.operations.files import publish
-from store.contracts import Policy
+from store.policy import Policy
 import helper
 class Value(BaseModel):
     x: int

@@ -15,7 +15,7 @@ import pytest
 
 from actors.context import Assignment, Context
 from actors.control import Control
-from actors.messages import Failed
+from actors.outcomes import Failed
 from actors.worker import perform_in_worker
 from hostler import Host, HostlerError, Policy, load, operation
 from hostler.compiler import Compiled, compile_workflow
@@ -25,9 +25,11 @@ from hostler.views.show import show_json, show_text
 from hostler.worker_code import RunEntries
 from hostres.leftovers import find_leftovers
 from hostres.procfs import read_process
-from store.contracts import FailureCode, NodePlan, NodeRecord
+from store.contracts import NodeRecord
 from store.home import Home
 from store.lifecycle import RunStatus, Status
+from store.plans import NodePlan
+from store.policy import FailureCode
 from store.reader import Reader
 from tests.hostler.test_host import Number
 from tests.support import until

@@ -3,7 +3,8 @@
 import random
 
 from actors.scheduling.state import Port
-from store.contracts import Effect, OperationExecutor, PlannedNode, Policy, PreparationKind, Resume, Retry, RunLimits
+from store.plans import OperationExecutor, PlannedNode, RunLimits
+from store.policy import Effect, Policy, PreparationKind, Resume, Retry
 from tests.actors.support import code, gate, planned
 
 OPERATIONS = tuple(OperationExecutor(operation=f"test.op{index}", version=1) for index in range(4))

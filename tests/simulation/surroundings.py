@@ -4,7 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from actors.actions import AskMachine
-from store.contracts import PlannedNode, Resume
+from store.plans import PlannedNode
+from store.policy import Resume
 
 RECOVERABLE = (Resume.VERIFIED_RECEIPT, Resume.RECOVERABLE_TRANSACTION)
 Key = tuple[str, int]

@@ -26,30 +26,25 @@ from actors.actions import (
     WithdrawAsk,
 )
 from actors.messages import (
-    Aborted,
     Admitted,
     Begin,
     Drain,
     Due,
-    Exact,
-    Failed,
-    Finding,
-    Found,
     LeftoversEnded,
-    Outcome,
     PlannerAnswered,
-    Prepared,
     PublicationWanted,
     RequestsArrived,
     Returned,
     SchedulingMessage,
 )
+from actors.outcomes import Aborted, Exact, Failed, Finding, Found, Outcome, Prepared
 from actors.scheduling.decide import decide
 from actors.scheduling.operators import as_value
 from actors.scheduling.state import load
 from store.clock import Stamp, instant
-from store.contracts import FailureCode, Request, RequestKind, Resume
+from store.contracts import Request, RequestKind
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, Status, run_status
+from store.policy import FailureCode, Resume
 from store.requests import cancel_id
 from store.transactions import Transaction
 from tests.actors.support import HUMAN, RUN_ID, Model, rule

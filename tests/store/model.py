@@ -13,19 +13,10 @@ from typing import Any, NamedTuple
 from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
 from store.clock import Clock
-from store.contracts import (
-    EventKind,
-    Grant,
-    GrantAction,
-    GraphPlan,
-    NodePlan,
-    NodeRecord,
-    Request,
-    RunRecord,
-    Summary,
-)
+from store.contracts import EventKind, Grant, GrantAction, NodeRecord, Request, RunRecord, Summary
 from store.lifecycle import FINAL, IMMUTABLE, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
+from store.plans import GraphPlan, NodePlan
 from store.records import encode, graph_plan_sha256
 from store.requests import cancel_id
 from store.shapes import Shape, is_granted, shape_of

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from hostres.errors import Code, HostlerError
 from store.clock import Clock
-from store.contracts import GraphPlan, Request, RunRecord
+from store.contracts import Request, RunRecord
 from store.home import Home
 from store.hosts import HostIdentity
 from store.limits import Limits
+from store.plans import GraphPlan
 from store.reader import Reader
 from store.requests import post
 from store.run_store import RunStore

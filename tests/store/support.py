@@ -10,28 +10,14 @@ from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
 from store.clock import Stamp, instant
-from store.contracts import (
-    ComputeExecutor,
-    EventKind,
-    Executor,
-    GateExecutor,
-    Grant,
-    GrantAction,
-    GraphPlan,
-    NodePlan,
-    NodeRecord,
-    OperationExecutor,
-    PlannedNode,
-    Policy,
-    Request,
-    RequestKind,
-    RunRecord,
-)
+from store.contracts import EventKind, Grant, GrantAction, NodeRecord, Request, RequestKind, RunRecord
 from store.home import Home
 from store.hosts import HostIdentity
 from store.ids import new_run_id
 from store.lifecycle import Status
 from store.limits import Limits
+from store.plans import ComputeExecutor, Executor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
+from store.policy import Policy
 from store.records import graph_plan_sha256
 from store.run_store import RunStore
 from store.transactions import Claimed, FrozenPlan, NewEvent, Output, Transaction

@@ -19,8 +19,9 @@ from store.approvals import (
     principal_kind,
     verdict,
 )
-from store.contracts import Effect, RequestKind
+from store.contracts import RequestKind
 from store.lifecycle import FINAL, Status
+from store.policy import Effect
 from tests.store.support import request_of, run_id
 
 SHA, OTHER = "a" * 64, "b" * 64

@@ -7,33 +7,30 @@ import pytest
 from pydantic import ValidationError
 
 from store.contracts import (
-    Backoff,
-    CommandExecutor,
-    ComputeExecutor,
-    Contract,
-    Effect,
     Event,
     EventKind,
     Failure,
-    FailureCode,
-    GateExecutor,
     Grant,
     GrantAction,
-    GraphPlan,
-    NodePlan,
     NodeRecord,
-    OperationExecutor,
-    PlannedNode,
-    Policy,
     Request,
     RequestKind,
-    Resume,
-    Retry,
-    RunLimits,
     RunRecord,
     Summary,
 )
+from store.fields import Contract
 from store.lifecycle import RunStatus, Status
+from store.plans import (
+    CommandExecutor,
+    ComputeExecutor,
+    GateExecutor,
+    GraphPlan,
+    NodePlan,
+    OperationExecutor,
+    PlannedNode,
+    RunLimits,
+)
+from store.policy import Backoff, Effect, FailureCode, Policy, Resume, Retry
 from store.records import decode, document, encode
 from store.values import Domain, digest_bytes
 

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from hostres.errors import Code, HostlerError
-from store.contracts import GraphPlan, PlannedNode, Policy, RunRecord
+from store.contracts import RunRecord
 from store.lifecycle import RunStatus, Status
 from store.limits import Limits
+from store.plans import GraphPlan, PlannedNode
+from store.policy import Policy
 from store.reader import Reader
 from store.values import Domain, digest_bytes
 from tests.store.support import COMPUTE, DIAMOND, OPERATION, Setting, assert_refused, plan_of, record_of

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from store.clock import SystemClock, instant
-from store.contracts import Instant, RunId
+from store.fields import Instant, RunId
 from store.ids import new_host_id, new_run_id
 
 times = st.integers(0, 2**48 - 1)

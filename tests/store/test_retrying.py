@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.contracts import Backoff, Failure, FailureCode, Retry
+from store.contracts import Failure
+from store.policy import Backoff, FailureCode, Retry
 from store.retrying import delay_ms, may_help
 
 

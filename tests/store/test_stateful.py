@@ -19,8 +19,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from hostres.errors import Code, HostlerError
 from store.clock import Stamp, instant
-from store.contracts import EventKind, Grant, GrantAction, GraphPlan, NodeRecord, RequestKind, Summary
+from store.contracts import EventKind, Grant, GrantAction, NodeRecord, RequestKind, Summary
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts, run_status
+from store.plans import GraphPlan
 from store.requests import cancel_id
 from store.shapes import is_granted, shape_of
 from store.transactions import Fence, FrozenPlan, NewEvent, Output, Transaction

@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hostres.errors import Code, HostlerError
-from store.contracts import Failure, FailureCode, NodeRecord
+from store.contracts import Failure, NodeRecord
 from store.lifecycle import Status
+from store.policy import FailureCode
 from store.records import document, encode
 from store.values import MAX_DEPTH, Domain, _render, canonical, check, digest, digest_bytes, parse_json, path_text
 

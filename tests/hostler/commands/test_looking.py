@@ -13,8 +13,9 @@ from hostler.__main__ import main
 from hostler.commands.arguments import MOST
 from hostler.commands.places import whole
 from hostres.logs import BoundedLog
-from store.contracts import EventKind, GraphPlan, NodeRecord, RunRecord, Summary
+from store.contracts import EventKind, NodeRecord, RunRecord, Summary
 from store.lifecycle import RunStatus, Status
+from store.plans import GraphPlan
 from store.reader import Reader
 from store.transactions import NewEvent, Output
 from tests.hostler.views.support import FAILURE, PLAN

@@ -7,7 +7,7 @@ import pytest
 
 from actors.context import OperationFailed
 from hostler.operations.ffmpeg import complaint, encode, failure, find_ffmpeg, find_ffprobe, url
-from store.contracts import FailureCode
+from store.policy import FailureCode
 from tests.hostler.operations.support import bench, executable
 
 BAD_FILTER = b"""[info]   Stream #0:1[0x2](und): Audio: aac (LC) (mp4a / 0x6134706D), 48000 Hz, mono, fltp, 127 kb/s (default)

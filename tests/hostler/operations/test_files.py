@@ -8,7 +8,7 @@ import pytest
 
 from actors.context import OperationFailed
 from hostler.operations.files import PublishInput, publish
-from store.contracts import FailureCode
+from store.policy import FailureCode
 from tests.hostler.operations.support import Bench, bench
 
 

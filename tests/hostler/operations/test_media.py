@@ -17,7 +17,7 @@ from hostler.operations.media import (
     probe,
     transcode,
 )
-from store.contracts import Effect, FailureCode, Resume
+from store.policy import Effect, FailureCode, Resume
 from tests.hostler.operations.support import bench, clip, executable, make, needs_av, needs_ffmpeg
 
 pytestmark = [pytest.mark.media, needs_ffmpeg, needs_av]

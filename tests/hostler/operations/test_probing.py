@@ -10,7 +10,7 @@ import pytest
 from actors.context import OperationFailed
 from hostler.operations.media import Source, probe
 from hostler.operations.probing import Audio, Media, Subtitles, Video, describe
-from store.contracts import Effect, FailureCode
+from store.policy import Effect, FailureCode
 from tests.hostler.operations.support import bench, clip, executable, make, needs_av, needs_ffmpeg
 
 RECORDED = {

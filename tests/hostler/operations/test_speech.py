@@ -9,7 +9,7 @@ import pytest
 from actors.context import OperationFailed
 from hostler.operations import speech
 from hostler.operations.speech import TranscribeInput, transcribe
-from store.contracts import FailureCode
+from store.policy import FailureCode
 from tests.hostler.operations.support import bench, make, needs_ffmpeg, needs_whisper
 
 RESULT = {

@@ -14,7 +14,7 @@ import pytest
 from actors.context import OperationFailed
 from hostler.operations import whisper_model
 from hostler.operations.whisper_model import ends_where_it_says, find_model, recorded_digests, require_whole
-from store.contracts import FailureCode
+from store.policy import FailureCode
 
 
 def string(text: str) -> bytes:

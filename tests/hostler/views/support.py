@@ -2,21 +2,10 @@
 
 from typing import Any
 
-from store.contracts import (
-    CommandExecutor,
-    Effect,
-    Executor,
-    Failure,
-    FailureCode,
-    GateExecutor,
-    GraphPlan,
-    NodeRecord,
-    OperationExecutor,
-    PlannedNode,
-    Policy,
-    RunRecord,
-)
+from store.contracts import Failure, NodeRecord, RunRecord
 from store.lifecycle import Status
+from store.plans import CommandExecutor, Executor, GateExecutor, GraphPlan, OperationExecutor, PlannedNode
+from store.policy import Effect, FailureCode, Policy
 
 RUN_ID = "run_01jd0000000000000000000000"
 PLAN_SHA = "a" * 64

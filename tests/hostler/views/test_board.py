@@ -11,8 +11,8 @@ from hostler.views.board import Board
 from hostler.views.columns import shortened
 from hostler.views.lines import PlainView
 from hostler.views.live import LiveView
-from store.contracts import GraphPlan
 from store.lifecycle import RunStatus, Status
+from store.plans import GraphPlan
 from tests.hostler.views.support import FAILURE, PLAN, RUN_ID, node, planned
 
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from hostler.views.plan import largest_claims, plan_json, plan_mermaid, plan_text, summed_claims, will_ask
-from store.contracts import Effect, GateExecutor, GraphPlan, OperationExecutor, PlannedNode, Policy
+from store.plans import GateExecutor, GraphPlan, OperationExecutor, PlannedNode
+from store.policy import Effect, Policy
 from tests.hostler.views.support import PLAN, PLAN_SHA, planned
 
 

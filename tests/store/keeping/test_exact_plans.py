@@ -5,15 +5,9 @@ from typing import Any, cast
 import pytest
 from pydantic import JsonValue
 
-from store.contracts import (
-    NodePlan,
-    NodeRecord,
-    OperationExecutor,
-    PlannedNode,
-    PlanPhase,
-    Policy,
-    PreparationKind,
-)
+from store.contracts import NodeRecord
+from store.plans import NodePlan, OperationExecutor, PlannedNode, PlanPhase
+from store.policy import Policy, PreparationKind
 from store.records import node_plan_sha256
 from store.values import Domain, digest
 from store.verification.exact_plans import Rules

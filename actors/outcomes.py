@@ -1,0 +1,126 @@
+"""How work ended: the values by which executors and planners say it. No I/O, no pykka."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic import JsonValue
+
+from store.policy import FailureCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """The work gave a value.
+
+    Attributes:
+        value: Read-only JSON.
+        data: Its canonical bytes.
+        sha256: Their digest in the domain of outputs.
+
+    """
+
+    value: JsonValue
+    data: bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The work failed by itself.
+
+    Attributes:
+        dispatched: Whether the node's own code or program was reached; if not, nothing can have happened outside.
+
+    """
+
+    code: FailureCode
+    message: str
+    todo: str
+    retryable: bool = False
+    dispatched: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aborted:
+    """The work stopped because it was asked to.
+
+    Attributes:
+        reason: cancel, timeout or drain.
+        left: What of its processes could not be ended, for people.
+        dispatched: Whether the node's own code or program may have been reached.
+
+    """
+
+    reason: str
+    left: tuple[str, ...] = ()
+    dispatched: bool = True
+
+
+class Finding(StrEnum):
+    """What a reconciler can say of an attempt besides that it did its work."""
+
+    RETRY = "retry"
+    INCOMPATIBLE = "incompatible"
+    AMBIGUOUS = "ambiguous"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What became of an attempt that left no result.
+
+    Attributes:
+        message: Why, for people.
+
+    """
+
+    finding: Finding
+    message: str = ""
+
+
+Outcome = Value | Failed | Aborted | Found
+
+
+"""Of an attempt: a value, or why there is none. Of its reconciliation: the value it made after all, or `Found`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A planner has said what the exact plan will be worked out from.
+
+    Attributes:
+        descriptors: Of the input that it will look at.
+        max_input_bytes: Bound of the exact input; None is the policy's.
+        max_seconds: Bound of the time from admission; None is the policy's.
+
+    """
+
+    descriptors: JsonValue
+    max_input_bytes: int | None
+    max_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """A planner has worked out what exactly the node will do.
+
+    Attributes:
+        input: What the operation gets.
+        keys: Publication keys besides those that the policy finds in the input.
+
+    """
+
+    input: JsonValue
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A machine lease that was given back.
+
+    Attributes:
+        released_boot_ns: Read just before the close.
+
+    """
+
+    ticket: int
+    released_boot_ns: int

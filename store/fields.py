@@ -1,0 +1,62 @@
+"""What fields of stored values look like: names, digests, instants, bounded texts and numbers."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer
+
+MAX_SAFE_INTEGER: Final = 2**53 - 1
+
+NODE_KEY_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$"
+NAME_PATTERN: Final = r"^[a-z][a-z0-9]*([._-][a-z0-9]+)*$"
+SHA256_PATTERN: Final = r"^[0-9a-f]{64}$"
+RUN_ID_PATTERN: Final = r"^run_[0-9a-hjkmnp-tv-z]{26}$"
+
+
+def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(sorted(mapping.items())))
+
+
+NodeKey = Annotated[str, Field(min_length=1, max_length=255, pattern=NODE_KEY_PATTERN)]
+Name = Annotated[str, Field(min_length=1, max_length=255, pattern=NAME_PATTERN)]
+Sha256 = Annotated[str, Field(pattern=SHA256_PATTERN)]
+RunId = Annotated[str, Field(pattern=RUN_ID_PATTERN)]
+Instant = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+"""RFC 3339, UTC, milliseconds, Z."""
+Weight = Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
+Claims = Annotated[
+    Mapping[Name, Weight],
+    AfterValidator(_frozen),
+    PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, int]),  # noqa: PLW0108 - pydantic needs a signature
+]
+"""Resource → units, read-only."""
+Text = Annotated[str, Field(max_length=4096)]
+"""A path, or a text of about a page."""
+Reason = Annotated[str, Field(max_length=4000)]
+Principal = Annotated[str, Field(min_length=1, max_length=1024)]
+"""`kind:id`."""
+Id = Annotated[str, Field(min_length=1, max_length=1024)]
+Attempt = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+Number = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+Strings = Annotated[
+    Mapping[Id, Text],
+    AfterValidator(_frozen),
+    PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, str]),  # noqa: PLW0108 - likewise
+]
+Counts = Annotated[
+    Mapping[Id, Number],
+    AfterValidator(_frozen),
+    PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, int]),  # noqa: PLW0108 - likewise
+]
+Digests = Annotated[
+    Mapping[NodeKey, Sha256],
+    AfterValidator(_frozen),
+    PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, str]),  # noqa: PLW0108 - likewise
+]
+
+
+class Contract(BaseModel):
+    """Base of everything stored: frozen, strict, no unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
