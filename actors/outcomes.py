@@ -5,7 +5,9 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
+from store.amounts import Usage
 from store.policy import FailureCode
+from store.terms import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,12 +18,16 @@ class Value:
         value: Read-only JSON.
         data: Its canonical bytes.
         sha256: Their digest in the domain of outputs.
+        usage: What it says that it spent.
+        evidence: What it brings to show for it.
 
     """
 
     value: JsonValue
     data: bytes
     sha256: str
+    usage: Usage | None = None
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +36,7 @@ class Failed:
 
     Attributes:
         dispatched: Whether the node's own code or program was reached; if not, nothing can have happened outside.
+        usage: What it says that it spent.
 
     """
 
@@ -38,6 +45,7 @@ class Failed:
     todo: str
     retryable: bool = False
     dispatched: bool = True
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +56,14 @@ class Aborted:
         reason: cancel, timeout or drain.
         left: What of its processes could not be ended, for people.
         dispatched: Whether the node's own code or program may have been reached.
+        usage: What it says that it spent.
 
     """
 
     reason: str
     left: tuple[str, ...] = ()
     dispatched: bool = True
+    usage: Usage | None = None
 
 
 class Finding(StrEnum):

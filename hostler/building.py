@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from actors.operations import Compute, Operation
 from hostler.command_nodes import (
@@ -21,13 +21,14 @@ from hostler.command_nodes import (
 from hostler.drafts import Draft
 from hostler.handles import NodeHandle
 from hostler.limits import MAX_NODES
-from hostler.refusals import about, invalid, listed
+from hostler.refusals import about, first_problem, invalid, listed
 from hostler.schemas import ANYTHING, input_schema, output_schema
 from hostler.templates import as_template
 from hostres.errors import HostlerError
 from store.fields import NODE_KEY_PATTERN
 from store.plans import MAX_PRIORITY, CommandExecutor, ComputeExecutor, GateExecutor, OperationExecutor
 from store.policy import Effect, Policy, Resume, Retry
+from store.terms import Terms
 
 if TYPE_CHECKING:
     from hostler.registry import Registry
@@ -58,6 +59,7 @@ class Build:
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
         priority: int = 0,
+        terms: Terms | Mapping[str, Any] | None = None,
     ) -> NodeHandle:
         """Add a node that runs an operation or a compute function.
 
@@ -68,6 +70,7 @@ class Build:
             after: Nodes it also waits for.
             label: For people.
             priority: -10 to 10; of the nodes that are ready at once, the highest is taken up first.
+            terms: On what terms it works: its parent, owner, budget, authority and the evidence due.
 
         Returns:
             A handle of its output.
@@ -105,6 +108,7 @@ class Build:
                 after=self._keys(after, subject),
                 policy=code.policy,
                 priority=_priority(priority, subject),
+                terms=_terms(terms, subject),
                 code=code,
                 accepts=input_schema(code.input_type) if code.input_type else ANYTHING,
                 output=output_schema(code.output_type) if code.output_type else ANYTHING,
@@ -129,6 +133,7 @@ class Build:
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
         priority: int = 0,
+        terms: Terms | Mapping[str, Any] | None = None,
     ) -> NodeHandle:
         """Add a node that runs a program. Its output is {exit_code, outputs: {name: {path, bytes, sha256}}}.
 
@@ -148,6 +153,7 @@ class Build:
             after: Nodes it also waits for.
             label: For people.
             priority: As of `call`.
+            terms: As of `call`.
 
         Returns:
             A handle of its output.
@@ -192,6 +198,7 @@ class Build:
                 after=self._keys(after, subject),
                 policy=policy,
                 priority=_priority(priority, subject),
+                terms=_terms(terms, subject),
                 accepts=COMMAND_INPUT,
                 output=command_output(files),
             )
@@ -205,6 +212,7 @@ class Build:
         input: Any = None,
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
+        terms: Terms | Mapping[str, Any] | None = None,
     ) -> NodeHandle:
         """Add a node at which the run waits for a person.
 
@@ -214,6 +222,7 @@ class Build:
             input: What the person looks at before answering; handles in it refer to outputs of other nodes.
             after: Nodes it also waits for.
             label: For people.
+            terms: As of `call`.
 
         Raises:
             HostlerError: There is no such gate, or the key is taken (invalid-data naming the node).
@@ -232,6 +241,7 @@ class Build:
                 input=self.template(input, subject, "input"),
                 after=after,
                 policy=Policy(),
+                terms=_terms(terms, subject),
                 output={"type": "null"},
             )
         )
@@ -317,3 +327,14 @@ def _priority(priority: Any, subject: str) -> int:
             "give it one, or leave it out",
         )
     return priority
+
+
+def _terms(terms: Terms | Mapping[str, Any] | None, subject: str) -> Terms | None:
+    if terms is None or isinstance(terms, Terms):
+        return terms
+    try:
+        return Terms.model_validate(dict(terms))
+    except ValidationError as error:
+        raise invalid(f"{subject}: {first_problem(error)}", "see docs/graph-files.md for what it can be") from error
+    except (TypeError, ValueError) as error:
+        raise invalid(f"{subject}: terms {terms!r} are no object", "give an object, or leave it out") from error

@@ -171,6 +171,7 @@ def _planned(draft: Draft, dependencies: tuple[str, ...]) -> PlannedNode:
         dependencies=dependencies,
         policy=draft.policy,
         priority=draft.priority,
+        terms=draft.terms,
         input_schema_sha256=draft.input_sha256,
         output_schema_sha256=draft.output_sha256,
     )

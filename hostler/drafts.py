@@ -8,6 +8,7 @@ from actors.operations import Compute, Operation
 from hostler.schemas import ANYTHING, Schema, input_sha256, output_sha256
 from store.plans import Executor
 from store.policy import Policy
+from store.terms import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,7 @@ class Draft:
     after: tuple[str, ...]
     policy: Policy
     priority: int = 0
+    terms: Terms | None = None
     code: Operation | Compute | None = None
     accepts: Schema = field(default_factory=lambda: ANYTHING)
     output: Schema = field(default_factory=lambda: ANYTHING)

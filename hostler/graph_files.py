@@ -19,6 +19,7 @@ from store.fields import MAX_SAFE_INTEGER, Name
 from store.plans import MAX_PRIORITY, RunLimits
 from store.policy import Effect, Resume, Retry
 from store.references import substitute_inputs
+from store.terms import Terms
 
 LATER: Final = {
     "limits": frozenset({"per_owner", "per_parent", "budget"}),
@@ -28,6 +29,7 @@ LATER: Final = {
 """Fields of the format that this version does not act on; to ignore them would be to break a promise."""
 
 INPUT_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
+TERMS: Final = set(Terms.model_fields)
 EXECUTORS: Final = ("operation", "command", "compute", "gate")
 
 
@@ -75,6 +77,16 @@ class Node(_Part):
     input: JsonValue = None
     priority: int = Field(default=0, ge=-MAX_PRIORITY, le=MAX_PRIORITY)
     executor: Executor
+    parent: str | None = None
+    owner: dict[str, JsonValue] | None = None
+    budget: dict[str, JsonValue] | None = None
+    authority: dict[str, JsonValue] | None = None
+    evidence: list[dict[str, JsonValue]] | None = None
+
+    @property
+    def terms(self) -> dict[str, JsonValue] | None:
+        """On what terms it works."""
+        return self.model_dump(include=TERMS, exclude_none=True) or None
 
 
 class Graph(_Part):
@@ -187,9 +199,10 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             after=node.after,
             label=node.label,
             priority=node.priority,
+            terms=node.terms,
         )
     elif executor.gate is not None:
-        build.gate(executor.gate, key=node.key, input=given, after=node.after, label=node.label)
+        build.gate(executor.gate, key=node.key, input=given, after=node.after, label=node.label, terms=node.terms)
     elif executor.command is not None:
         words = executor.command
         fill: Any = partial(substitute_inputs, inputs=values)
@@ -209,6 +222,7 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             after=node.after,
             label=node.label,
             priority=node.priority,
+            terms=node.terms,
         )
 
 

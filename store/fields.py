@@ -14,7 +14,8 @@ SHA256_PATTERN: Final = r"^[0-9a-f]{64}$"
 RUN_ID_PATTERN: Final = r"^run_[0-9a-hjkmnp-tv-z]{26}$"
 
 
-def _frozen(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+def read_only(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a copy of *mapping* that nobody can change, in the order of its keys."""
     return MappingProxyType(dict(sorted(mapping.items())))
 
 
@@ -27,7 +28,7 @@ Instant = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z
 Weight = Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
 Claims = Annotated[
     Mapping[Name, Weight],
-    AfterValidator(_frozen),
+    AfterValidator(read_only),
     PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, int]),  # noqa: PLW0108 - pydantic needs a signature
 ]
 """Resource → units, read-only."""
@@ -41,17 +42,17 @@ Attempt = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Number = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Strings = Annotated[
     Mapping[Id, Text],
-    AfterValidator(_frozen),
+    AfterValidator(read_only),
     PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, str]),  # noqa: PLW0108 - likewise
 ]
 Counts = Annotated[
     Mapping[Id, Number],
-    AfterValidator(_frozen),
+    AfterValidator(read_only),
     PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, int]),  # noqa: PLW0108 - likewise
 ]
 Digests = Annotated[
     Mapping[NodeKey, Sha256],
-    AfterValidator(_frozen),
+    AfterValidator(read_only),
     PlainSerializer(lambda mapping: dict(mapping), return_type=dict[str, str]),  # noqa: PLW0108 - likewise
 ]
 

@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue
 
 from store.fields import MAX_SAFE_INTEGER, Contract, Digests, Name, NodeKey, RunId, Sha256, Strings, Text
 from store.policy import DAY_SECONDS, MIB, Policy
+from store.terms import Terms
 
 
 class OperationExecutor(Contract):
@@ -71,6 +72,7 @@ class PlannedNode(Contract):
         dependencies: Keys of the nodes it waits for, sorted: those that it refers to and those of `after`.
         policy: What it may do.
         priority: Of the nodes that are ready at once, the highest is taken up first.
+        terms: On what terms it works; None where it stands for itself, without limits of its own.
         input_schema_sha256: Digest of the JSON schema of its input (operations and compute).
         output_schema_sha256: Likewise of its output.
 
@@ -83,6 +85,7 @@ class PlannedNode(Contract):
     dependencies: tuple[NodeKey, ...] = Field(default=(), strict=False)
     policy: Policy
     priority: int = Field(default=0, ge=-MAX_PRIORITY, le=MAX_PRIORITY)
+    terms: Terms | None = None
     input_schema_sha256: Sha256 | None = None
     output_schema_sha256: Sha256 | None = None
 
