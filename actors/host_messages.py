@@ -60,6 +60,7 @@ class CreateRun:
     bundle: bytes | None
     reply_to: Address
     again: bool = False
+    entrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,7 @@ class ClaimRun:
     Attributes:
         number: Which claim of this host; the answer names it, and only that to the latest one counts.
         again: Whether this host may have it already, since the scheduler that had it is gone.
+        entrusted: Whether it is left to the background service from now on; None leaves that as it is.
 
     """
 
@@ -113,6 +115,7 @@ class ClaimRun:
     reply_to: Address
     number: int
     again: bool
+    entrusted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +166,7 @@ class Adopt:
         entry: Tells how to start the worker process of one of these.
         jobs: How many of its nodes may be queued or running; 0 only settles requests.
         release_at_rest: Whether to hand it back when it rests.
+        entrusted: Whether it is left to the background service from now on; None leaves that as it is.
 
     """
 
@@ -174,6 +178,7 @@ class Adopt:
     release_at_rest: bool
     subscriber: "Subscriber"
     lacking: Mapping[str, str] = field(default_factory=dict)
+    entrusted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +235,18 @@ class Vacated:
     run_id: str
     urn: str
     hung: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ping:
+    """Say that the supervisor and the run store take messages: the latter answers with `Pong`."""
+
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pong:
+    """The run store takes messages."""
 
 
 # --- to the timer, the machine's resources, authority -------------------------------------------------------------

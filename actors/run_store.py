@@ -24,6 +24,8 @@ from actors.host_messages import (
     FollowRequests,
     ForgetRequests,
     LookForRequests,
+    Ping,
+    Pong,
     RequestsFound,
     RunClaimed,
     RunCreated,
@@ -101,6 +103,8 @@ class RunStore(Shell):
                 follower = self._followers.get(message.run_id)
                 if follower is not None and follower.reply_to == message.reply_to:
                     del self._followers[message.run_id]
+            case Ping():
+                tell(message.reply_to, Pong())
             case Woken():
                 self._flush()
                 self._tell_lost()
@@ -154,7 +158,7 @@ class RunStore(Shell):
         record = message.record
         stands_as = record.run_id
         try:
-            stands_as = self._store.create(record, message.plan, bundle=message.bundle)
+            stands_as = self._store.create(record, message.plan, bundle=message.bundle, entrusted=message.entrusted)
         except HostlerError as error:
             if not (message.again and error.code is Code.CONFLICT and record.submission is None):
                 tell(message.reply_to, CreateRefused(run_id=record.run_id, error=error))
@@ -163,7 +167,9 @@ class RunStore(Shell):
 
     def _claim(self, message: ClaimRun) -> None:
         try:
-            claimed = self._store.claim(message.run_id, self._identity, again=message.again)
+            claimed = self._store.claim(
+                message.run_id, self._identity, again=message.again, entrusted=message.entrusted
+            )
         except HostlerError as error:
             tell(message.reply_to, ClaimRefused(number=message.number, run_id=message.run_id, error=error))
         else:

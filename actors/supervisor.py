@@ -23,6 +23,7 @@ from actors.host_messages import (
     CreateRun,
     Died,
     LookForRequests,
+    Ping,
     Report,
     RequestsFound,
     RunClaimed,
@@ -149,7 +150,7 @@ class Supervisor(Shell):
                 self._died(message)
             case Vacated():
                 self._vacated(message)
-            case Woken():
+            case Woken() | Ping():
                 tell(self._store, message)
             case _:
                 super().handle(message)
@@ -211,7 +212,16 @@ class Supervisor(Shell):
     def _claim(self, run_id: str, *, again: bool = False) -> None:
         run = self._runs[run_id]
         run.claim += 1
-        tell(self._store, ClaimRun(run_id=run_id, reply_to=self.actor_ref, number=run.claim, again=again))
+        tell(
+            self._store,
+            ClaimRun(
+                run_id=run_id,
+                reply_to=self.actor_ref,
+                number=run.claim,
+                again=again,
+                entrusted=run.adopt.entrusted,
+            ),
+        )
 
     def _is_latest(self, run_id: str, number: int) -> bool:
         """Say whether an answer is to the latest claim; when services start anew, all are asked for again."""

@@ -15,13 +15,16 @@ import platformdirs
 
 from hostler.limits import MAX_NODES
 from hostler.refusals import invalid, require_utf8
+from hostler.service_settings import SERVICE_KEYS, ServiceSettings, service_settings
 from hostres.configuration import configuration_path, read_configuration
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
 from hostres.settings import MACHINE_KEYS, MachineSettings, machine_settings
 
 HOME: Final = "HOSTLER_HOME"
-KNOWN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"limits": ("nodes",), "machine": MACHINE_KEYS})
+KNOWN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"limits": ("nodes",), "machine": MACHINE_KEYS, "service": SERVICE_KEYS}
+)
 """Section → its keys."""
 MOST_NODES: Final = 1_000_000
 
@@ -37,6 +40,7 @@ class Config:
         exists: Whether there is one.
         machine: What it says of the machine.
         max_nodes: How many nodes an authored workflow may have.
+        service: What it says of the background service.
 
     """
 
@@ -46,6 +50,7 @@ class Config:
     exists: bool
     machine: MachineSettings = field(default_factory=MachineSettings)
     max_nodes: int = MAX_NODES
+    service: ServiceSettings = field(default_factory=ServiceSettings)
 
     @property
     def capacity(self) -> Mapping[str, int]:
@@ -77,6 +82,7 @@ class Config:
             config_path=path,
             exists=path.exists(),
             max_nodes=_nodes(settings, path),
+            service=service_settings(settings, path),
         )
 
 

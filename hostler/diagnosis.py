@@ -15,6 +15,7 @@ from hostler import __version__
 from hostler.config import Config
 from hostler.operations.ffmpeg import find_ffmpeg, find_ffprobe
 from hostler.operations.whisper_model import DEFAULT_MODEL, find_model
+from hostler.service_record import ServiceRecord
 from hostler.views.machine_rules import rules_text
 from hostler.views.naming import claims_text
 from hostler.views.terminal import shown_path
@@ -28,6 +29,7 @@ from hostres.top import snapshot
 from store.home import Home
 from store.lifecycle import RUN_FINAL
 from store.reader import Reader
+from store.service import service_alive
 
 HOME: Final = "HOSTLER_HOME"
 CONFIG: Final = "HOSTLER_CONFIG"
@@ -91,10 +93,18 @@ def examine(environ: Mapping[str, str] | None = None) -> list[Finding]:
         ("home", lambda: _home(config, given)),
         ("machine", lambda: _machine(config, given)),
         ("runs", lambda: _runs(config)),
+        ("service", lambda: _service(config)),
         ("media", lambda: _media(given)),
     ):
         findings += _guarded(name, look)
     return findings
+
+
+def _service(config: Config) -> Iterator[Finding]:
+    home = Home.open(config.home, create=False)
+    record = ServiceRecord.read(home) if service_alive(home) else None
+    said = "none runs; none is needed" if record is None else f"runs, pid {record.pid}, since {record.since}"
+    yield Finding(name="service", said=said)
 
 
 def _guarded(name: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:

@@ -20,7 +20,7 @@ import pykka
 from pydantic import JsonValue
 
 from actors.actions import NodeChanged, RunChanged, RunLeft
-from actors.host_messages import Adopt, CreateRefused, CreateRun, Report, RunLost, Woken
+from actors.host_messages import Adopt, CreateRefused, CreateRun, Ping, Report, RunLost, Woken
 from actors.mailbox import Mailbox
 from actors.messages import Drain
 from actors.operations import Compute, Operation
@@ -45,6 +45,7 @@ from store.lifecycle import NEEDS_CODE, RUN_FINAL, RUN_RESTING, RunStatus
 from store.reader import Reader
 from store.requests import cancel_id, post
 from store.run_store import RunStore
+from store.service import wake_service
 
 GRACE_S: Final = 5.0
 CLOSE_S: Final = 30.0
@@ -170,7 +171,15 @@ class Host:
     Many hosts, in as many processes, may share a home; each run is worked on by one of them at a time.
     """
 
-    def __init__(self, *, config: Config | None = None, jobs: int | None = None, release_at_rest: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        config: Config | None = None,
+        jobs: int | None = None,
+        release_at_rest: bool = False,
+        service: bool = False,
+        gave_up: Callable[[], None] | None = None,
+    ) -> None:
         """Open the state folder and the machine folder and start the actors.
 
         Args:
@@ -178,6 +187,8 @@ class Host:
             jobs: How many nodes of a run may be queued or running here; None is the machine's cpu capacity.
             release_at_rest: Hand a run back when it rests for a person, as a command does; a program that stays
                 keeps it, and goes on by itself when the answer comes.
+            service: This process is the background service: runs that it takes up stay entrusted to it.
+            gave_up: Called, on a thread of the host, if it cannot go on with anything; `gave_up` says why.
 
         Raises:
             HostlerError: unsafe-state, newer-schema, profile-mismatch, unsupported-platform…
@@ -185,6 +196,8 @@ class Host:
         """
         self.config = config or Config.load()
         self._release_at_rest = release_at_rest
+        self._service = service
+        self._tell_gave_up = gave_up
         self.hung = 0
         self._runs: dict[str, Run] = {}
         self._closed = False
@@ -201,6 +214,7 @@ class Host:
             opened.callback(store.close)
             self._identity = HostIdentity.register(self._home)
             opened.callback(self._identity.close)
+            wake_service(self._home)  # it watches whether this host lives
             opened.pop_all()
         self._threads = WorkThreads("hostler-work")
         self._supervisor = Supervisor.start(
@@ -250,13 +264,14 @@ class Host:
         run_id = self.create(compiled, submission_key=submission_key)
         return self._runs.get(run_id) or self._adopt(run_id, compiled.operations, compiled.computes, entries)
 
-    def create(self, compiled: Compiled, *, submission_key: str | None = None) -> str:
+    def create(self, compiled: Compiled, *, submission_key: str | None = None, entrusted: bool = False) -> str:
         """Store a compiled workflow as a new run, without working on it.
 
         Args:
             compiled: The workflow.
             submission_key: What the caller calls this run, 1 to 1,024 characters; what was submitted under it before
                 is given again.
+            entrusted: Leave it to the background service, which is woken; where none runs, the next one finds it.
 
         Returns:
             The id of the run, which is durable.
@@ -282,10 +297,14 @@ class Host:
             submission=submission_key,
         )
         mailbox = Mailbox()
-        self._tell(CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox))
+        self._tell(
+            CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox, entrusted=entrusted)
+        )
         answer = mailbox.get()
         if isinstance(answer, CreateRefused):
             raise answer.error
+        if entrusted:
+            wake_service(self._home)
         stands_as: str = answer.stands_as
         return stands_as
 
@@ -358,6 +377,27 @@ class Host:
         """Look again whether the runs are this host's, as after it was stopped for a while; returns at once."""
         self._tell(Woken())
 
+    def forget(self, run_id: str) -> None:
+        """Keep nothing more of a run that this host is done with; one that it works on stays."""
+        run = self._runs.get(run_id)
+        if run is not None and run.left:
+            del self._runs[run_id]
+
+    def responds(self, *, within_s: float) -> bool:
+        """Say whether the actors of this host take messages.
+
+        Args:
+            within_s: Seconds to wait for their answer.
+
+        """
+        mailbox = Mailbox()
+        try:
+            self._tell(Ping(reply_to=mailbox))
+            mailbox.get(timeout=within_s)
+        except HostlerError:
+            return False
+        return True
+
     def close(self) -> None:
         """Hand every run back and end; waits for what runs to stop."""
         if self._closed:
@@ -405,6 +445,7 @@ class Host:
                 entry=entries or self._entries(None, None),
                 jobs=self.jobs if jobs is None else jobs,
                 release_at_rest=release_at_rest,
+                entrusted=None if jobs == 0 else self._service,
                 subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class
             )
         )
@@ -465,3 +506,5 @@ class Host:
 
     def _give_up(self, error: HostlerError) -> None:
         self.gave_up = error
+        if self._tell_gave_up is not None:
+            self._tell_gave_up()

@@ -13,6 +13,7 @@ from store.lifecycle import RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan, PlannedNode
 from store.records import decode, encode, verified
+from store.service import entrust
 from store.transactions import NewEvent
 from store.values import Domain, digest_bytes
 
@@ -121,6 +122,7 @@ def insert_run(
     bundle_row: tuple[int, bytes | None] | None,
     stamp: Stamp,
     limits: Limits,
+    entrusted: bool,
 ) -> None:
     """Write a checked run inside a write transaction.
 
@@ -132,6 +134,7 @@ def insert_run(
         bundle_row: The same of its code bundle.
         stamp: When.
         limits: What is taken.
+        entrusted: Whether it is left to the background service.
 
     Raises:
         HostlerError: conflict, if there is such a run already.
@@ -162,6 +165,8 @@ def insert_run(
     ).lastrowid  # fmt: skip
     assert run is not None
     _insert_nodes(connection, run, records)
+    if entrusted:
+        entrust(connection, run)
     head = Head(
         run=run, run_id=record.run_id, status=RunStatus.PLANNED, started_at=None, generation=0, host_id=None,
         token=None, counts=dict(counts), event_seq=0, event_sha256=GENESIS,

@@ -24,6 +24,7 @@ from store.plans import GraphPlan, NodePlan
 from store.records import damaged, decode, verified
 from store.requests import decode_request, is_cancelled
 from store.schema import SCHEMA_VERSION, check_version
+from store.service import ToDo, to_do
 from store.values import Domain
 from store.versions import stored_version
 
@@ -102,13 +103,14 @@ class Reader:
         connection: From `database.open_reader`; None if there is nothing to look at.
 
     Attributes:
+        home: The state folder.
         damage: Why a list lacks what could not be read; None as long as all of it could.
 
     """
 
     def __init__(self, home: Home, connection: sqlite3.Connection | None) -> None:
         self.damage: HostlerError | None = None
-        self._home = home
+        self.home = home
         self._connection = connection
         self._content = Content(home.content)
 
@@ -154,7 +156,7 @@ class Reader:
         except HostlerError as error:
             return error
         said = [row[0] for row in rows if row[0] != "ok"]
-        return note_damage(self._home.database, " ".join(str(said[0]).split())) if said else None
+        return note_damage(self.home.database, " ".join(str(said[0]).split())) if said else None
 
     def find(self, text: str) -> str:
         """Return the id of the run that *text* means.
@@ -215,7 +217,7 @@ class Reader:
             tuple(given.values()),
             limit,
         )
-        alive = {host: host_alive(self._home, host) for host in {row[6] for row in rows} if host is not None}
+        alive = {host: host_alive(self.home, host) for host in {row[6] for row in rows} if host is not None}
         return [
             RunRow(
                 run_id=row[0],
@@ -255,7 +257,7 @@ class Reader:
         """
         if self._connection is None:
             raise unknown_run(run_id)
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self.home.database):
             row = self._connection.execute(
                 "SELECT r.record, r.sha256, r.status, r.started_at, r.finished_at, r.host_id, s.sha256, s.content,"
                 " r.imported_sha256"
@@ -273,7 +275,7 @@ class Reader:
             started_at=started_at,
             finished_at=finished_at,
             imported_sha256=imported_sha256,
-            owner=None if host is None else Owner(host=host, alive=host_alive(self._home, host)),
+            owner=None if host is None else Owner(host=host, alive=host_alive(self.home, host)),
             summary=None if summary_sha256 is None else self._summary(run_id, summary_sha256, summary),
             cancelled=cancelled,
         )
@@ -281,6 +283,24 @@ class Reader:
     def _summary(self, run_id: str, sha256: str, inline: bytes | None) -> Summary:
         what = f"summary of run {run_id}"
         return decode(Summary, self._content.get(Domain.RECORD, sha256, inline, what), what)
+
+    def to_do(self) -> list[ToDo]:
+        """Return the runs that the background service would go on with and that no living host owns, oldest first."""
+        if self._connection is None:
+            return []
+        with reading(self._connection, self.home.database):
+            found = to_do(self._connection)
+        alive = {host: host_alive(self.home, host) for host in {one.host_id for one in found} if host is not None}
+        return [one for one in found if one.host_id is None or not alive[one.host_id]]
+
+    def is_entrusted(self, run_id: str) -> bool:
+        """Say whether a run is left to the background service.
+
+        Raises:
+            HostlerError: not-found.
+
+        """
+        return bool(self._of_run(run_id, "SELECT 1 FROM entrusted WHERE run = ?"))
 
     def plan(self, sha256: str) -> GraphPlan:
         """Return the graph plan with that digest, verified.
@@ -322,7 +342,7 @@ class Reader:
         """
         if self._connection is None:
             raise unknown_run(run_id)
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self.home.database):
             head = read_head(self._connection, run_id)
             rows = self._connection.execute(
                 "SELECT position, key, record, sha256 FROM nodes WHERE run = ? ORDER BY position", (head.run,)
@@ -348,7 +368,7 @@ class Reader:
         """
         if self._connection is None:
             raise unknown_run(run_id)
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self.home.database):
             return load_grants(self._connection, self._number(run_id))
 
     def requests(self, run_id: str) -> tuple[Request, ...]:
@@ -409,13 +429,13 @@ class Reader:
     def _rows(self, query: str, *values: object) -> list[Any]:
         if self._connection is None:
             return []
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self.home.database):
             return self._connection.execute(query, values).fetchall()
 
     def _of_run(self, run_id: str, query: str, *values: object) -> list[Any]:
         if self._connection is None:
             raise unknown_run(run_id)
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self.home.database):
             return self._connection.execute(query, (self._number(run_id), *values)).fetchall()
 
     def _number(self, run_id: str) -> int:
@@ -430,7 +450,7 @@ class Reader:
         """Return the bytes with that digest; those that a run names in its column *named_in* must be there."""
         if self._connection is None:
             self._not_found(f"there is no {what}", "see `hostler runs`")
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self.home.database):
             row = self._connection.execute(f"SELECT content FROM {table} WHERE sha256 = ?", (sha256,)).fetchone()  # noqa: S608 - names of our own
             named = row is None and named_in is not None and self._is_named(named_in, sha256)
         if named:

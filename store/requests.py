@@ -11,6 +11,7 @@ from store.home import Home
 from store.hosts import wake
 from store.records import decode, encode, verified
 from store.schema import SCHEMA_VERSION, check_version
+from store.service import wake_service
 from store.values import Domain, digest_bytes
 
 CANCELS: Final = "cancel:"
@@ -81,8 +82,8 @@ def post(home: Home, request: Request, *, clock: Clock) -> bool:
             "INSERT INTO requests (request_id, run, record, sha256) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
             (request.request_id, run, data, digest_bytes(Domain.RECORD, data)),
         ).rowcount
-    if owner is not None:
-        wake(home, owner)
+    if owner is None or not wake(home, owner):
+        wake_service(home)
     return inserted == 1
 
 

@@ -27,6 +27,7 @@ from store.plans import GraphPlan
 from store.records import encode
 from store.requests import waiting
 from store.schema import SCHEMA_VERSION, check_version
+from store.service import entrust, take_back
 from store.staged import Staged, stage
 from store.transactions import Claimed, Fence, Transaction
 from store.upgrade import upgrade
@@ -126,7 +127,7 @@ class RunStore:
             if host_id not in owners and not host_alive(self._home, host_id):
                 bury(self._home, host_id)
 
-    def create(self, record: RunRecord, plan: GraphPlan, *, bundle: bytes | None) -> str:
+    def create(self, record: RunRecord, plan: GraphPlan, *, bundle: bytes | None, entrusted: bool = False) -> str:
         """Store a new run; its roots are ready, its other nodes pending, its status planned.
 
         A record with the submission key of a stored run asks for that run again, and nothing is stored.
@@ -135,6 +136,7 @@ class RunStore:
             record: What it is.
             plan: What it does.
             bundle: The code that it names, if it names any.
+            entrusted: Whether it is left to the background service.
 
         Returns:
             The id of the run: the record's, or that of the run that was asked for under its key before.
@@ -161,6 +163,7 @@ class RunStore:
                 bundle_row=bundle_row,
                 stamp=self._clock.now(),
                 limits=self._limits,
+                entrusted=entrusted,
             )
             if bundle_row is not None and bundle_row[1] is None and bundle is not None:
                 self._content.keep(record.bundle_sha256 or "", bundle)
@@ -168,7 +171,9 @@ class RunStore:
                 self._content.keep(record.plan_sha256, plan_data)
         return record.run_id
 
-    def claim(self, run_id: str, identity: HostIdentity, *, again: bool = False) -> Claimed:
+    def claim(
+        self, run_id: str, identity: HostIdentity, *, again: bool = False, entrusted: bool | None = None
+    ) -> Claimed:
         """Take a run, verified whole.
 
         A dead owner loses all its claims at once; a living one, also a stopped one, keeps them.
@@ -177,6 +182,7 @@ class RunStore:
             run_id: The run.
             identity: The host that takes it.
             again: Whether that host may have it already: what worked on it there is gone.
+            entrusted: Whether the run is left to the background service from now on; None leaves that as it is.
 
         Raises:
             HostlerError: not-found; conflict, naming the living owner, or for a run that was imported; invalid-data,
@@ -189,7 +195,9 @@ class RunStore:
         with self._one_at_a_time:
             claimed = None
             while claimed is None:
-                claimed = self._take(self._load(run_id, identity.host_id if again else None), identity)
+                claimed = self._take(
+                    self._load(run_id, identity.host_id if again else None), identity, entrusted=entrusted
+                )
             return claimed
 
     def _load(self, run_id: str, again: str | None) -> claiming.Loaded:
@@ -199,7 +207,7 @@ class RunStore:
             claiming.refuse_if_owned(self._home, self._connection, head, again=again)
             return claiming.load(self._connection, self._content, run_id)
 
-    def _take(self, loaded: claiming.Loaded, identity: HostIdentity) -> Claimed | None:
+    def _take(self, loaded: claiming.Loaded, identity: HostIdentity, *, entrusted: bool | None) -> Claimed | None:
         """Claim what was loaded; None if it has changed since."""
         stamp = self._clock.now()
         with self._writing():
@@ -209,6 +217,8 @@ class RunStore:
             dead = head.host_id
             fence = claiming.take(self._connection, head, identity.host_id, stamp, self._limits)
             claimed = loaded.claimed(self._connection, fence)
+            if entrusted is not None:
+                (entrust if entrusted else take_back)(self._connection, head.run)
         self._writer.hold(head, loaded.plan, loaded.nodes, loaded.digests)
         if dead not in (None, identity.host_id):
             bury(self._home, dead)

@@ -9,7 +9,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "run": "plan, create and run a workflow here, with a live view",
         "plan": "compile a workflow and show what it would do, without doing it",
-        "submit": "create a run and leave it to be resumed",
+        "submit": "create a run and leave it to the background service",
         "resume": "go on with a run here",
         "watch": "look on while another process works on a run",
         "cancel": "stop a run or one node of it",
@@ -26,6 +26,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "export": "write a run as one file",
         "import": "bring a run back from an archive, to be looked at",
         "gc": "take away old runs that have ended, and what belongs to nothing",
+        "serve": "work on what is submitted, in the background",
+        "service": "install, take away or show the background service",
         "exec": "run any command under machine-wide admission",
         "machine": "show or change what the machine has, take back a ticket",
         "top": "show who holds the machine and who waits",

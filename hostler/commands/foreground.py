@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol, Self
 from actors.actions import RunLeft
 from actors.host_messages import Report, RunLost
 from hostler.commands.endings import CANCELLED, EXITS, ending_text
-from hostler.commands.interrupts import Continued, Interrupted, Interrupts
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import whole
 from hostler.host import Host, Run
+from hostler.interrupts import Continued, Interrupted, Interrupts
 from hostler.views.board import Board
 from hostler.views.lines import PlainView
 from hostler.views.show import seconds_since, show_json

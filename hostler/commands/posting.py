@@ -19,15 +19,22 @@ from store.home import Home
 from store.plans import GraphPlan
 from store.reader import Reader, RunView
 from store.requests import cancel_id, post
+from store.service import service_alive
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A run as it stood when the command looked."""
+    """A run as it stood when the command looked.
+
+    Attributes:
+        served: Whether it is left to a background service, which lives.
+
+    """
 
     run: RunView
     plan: GraphPlan
     nodes: dict[str, NodeRecord]
+    served: bool = False
 
     @property
     def run_id(self) -> str:
@@ -52,7 +59,8 @@ def look_at(reader: Reader, text: str) -> Subject:
 
     """
     run, plan, nodes = whole(reader, reader.find(text))
-    return Subject(run, plan, {node.key: node for node in nodes})
+    served = reader.is_entrusted(run.record.run_id) and service_alive(reader.home)
+    return Subject(run, plan, {node.key: node for node in nodes}, served)
 
 
 def ask(
@@ -123,7 +131,7 @@ def have_it_consumed(reader: Reader, subject: Subject) -> None:
         HostlerError: The run could not be claimed for it.
 
     """
-    if look_at(reader, subject.run_id).owned:
+    if look_at(reader, subject.run_id).owned or subject.served:
         return
     with Host(config=Config.load()) as host:
         try:
@@ -137,4 +145,6 @@ def next_step(subject: Subject) -> str:
     """Return what happens now, or what to type for it."""
     if subject.owned and subject.run.owner is not None:
         return f"host {subject.run.owner.host} goes on with it"
+    if subject.served:
+        return "the background service goes on with it"
     return f"go on with: hostler resume {subject.run_id}"

@@ -1,4 +1,4 @@
-"""`hostler submit`: create a run and leave it to be resumed."""
+"""`hostler submit`: create a run and leave it to the background service."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -9,6 +9,8 @@ from hostler.commands.excess import warn_of_excess
 from hostler.commands.output import json_alone, print_json, print_line
 from hostler.config import Config
 from hostler.host import Host
+from store.home import Home
+from store.service import service_alive
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -19,7 +21,7 @@ def add(subparsers: "Subparsers") -> None:
     parser = command_parser(
         subparsers,
         "submit",
-        description="create a run and leave it to be resumed",
+        description="create a run and leave it to the background service",
         example="examples/podcast.py -i source=talk.mp4 -i out=out",
     )
     add_workflow(parser)
@@ -34,8 +36,9 @@ def run(args: argparse.Namespace) -> int:
         result = compiled(args, config)
     warn_of_excess(result.plan, config)
     with Host(config=config) as host:
-        run_id = host.create(result, submission_key=args.key)
-    command = f"hostler resume {run_id}"
+        run_id = host.create(result, submission_key=args.key, entrusted=True)
+    serves = service_alive(Home.open(config.home, create=False))
+    command = f"hostler {'watch' if serves else 'resume'} {run_id}"
     if args.json:
         print_json({"run_id": run_id, "plan_sha256": result.plan_sha256, "command": command})
     else:

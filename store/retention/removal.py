@@ -13,6 +13,7 @@ from typing import Final
 
 from store.database import writing
 from store.retention.selection import Ended, may_go, still_ended
+from store.service import take_back
 
 BITE_ROWS: Final = 256
 """So many rows go in one transaction."""
@@ -65,6 +66,7 @@ class Removal:
                     if now is None or not may_go(now, before=before, alive=alive):
                         continue
                     self._connection.execute("INSERT INTO removals (run, run_id) VALUES (?, ?)", (now.run, now.run_id))
+                    take_back(self._connection, now.run)
                     self._connection.execute("DELETE FROM runs WHERE run = ?", (now.run,))
                     hidden.append(now)
             yield hidden

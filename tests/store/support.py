@@ -159,10 +159,10 @@ class Setting:
         self.store.close()
         self.identity.close()
 
-    def created(self, plan: GraphPlan = DIAMOND, **more: Any) -> str:
+    def created(self, plan: GraphPlan = DIAMOND, *, entrusted: bool = False, **more: Any) -> str:
         """Create a run of *plan*."""
         record = record_of(plan, **more)
-        self.store.create(record, plan, bundle=more.get("bundle"))
+        self.store.create(record, plan, bundle=more.get("bundle"), entrusted=entrusted)
         return record.run_id
 
     def claimed(self, plan: GraphPlan = DIAMOND, **more: Any) -> Claimed:

@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
-from hostler.commands.interrupts import Continued, Interrupted, Interrupts
+from hostler.interrupts import Continued, Interrupted, Interrupts
 
 
 def test_each_signal_is_a_message_that_says_how_manyeth_it_is():

@@ -24,6 +24,11 @@ class Interrupted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reloaded:
+    """Somebody wants the configuration to be read anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
     """This process goes on, perhaps after it was stopped for a while."""
 
@@ -38,8 +43,16 @@ class Interrupts:
     handler writes the signal's number into a pipe, at once, and a thread of ours reads it.
     """
 
-    def __init__(self, inbox: "SimpleQueue[Any]") -> None:
+    def __init__(self, inbox: "SimpleQueue[Any]", *, reloads: bool = False) -> None:
+        """Prepare it.
+
+        Args:
+            inbox: The queue.
+            reloads: SIGHUP puts a `Reloaded` instead: this process outlives its terminal.
+
+        """
         self._inbox = inbox
+        self._reloads = reloads
         self._before: dict[int, Any] = {}
         self._wakeup_before = -1
         self._reading = self._writing = -1
@@ -73,6 +86,8 @@ class Interrupts:
             for number in numbers:
                 if number == signal.SIGCONT:
                     self._inbox.put(Continued())
+                elif number == signal.SIGHUP and self._reloads:
+                    self._inbox.put(Reloaded())
                 elif number in self._before:
                     times += 1
                     self._inbox.put(Interrupted(times=times))

@@ -1,0 +1,185 @@
+"""What a supervisor is given to keep the background service: units for systemd, launchd and supervisord. Pure text."""
+
+import plistlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+MARK: Final = "Written by `hostler service install`"
+"""By this a file is known as ours."""
+LABEL: Final = "hostler.serve"
+SPARE_S: Final = 15
+"""For so much longer than the service's own grace does its supervisor wait before it kills."""
+WATCHDOG_S: Final = 60
+PASSED_ON: Final = ("HOSTLER_FFMPEG", "HOSTLER_FFPROBE", "HOSTLER_MACHINE_DIR", "PATH")
+"""What of the environment of `service install` the service gets: supervisors give it next to nothing."""
+
+
+class ServiceManager(StrEnum):
+    """Who keeps the service."""
+
+    SYSTEMD = "systemd"
+    LAUNCHD = "launchd"
+    SUPERVISORD = "supervisord"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceCommand:
+    """What is to be kept.
+
+    Attributes:
+        argv: The program, absolute, and its arguments.
+        environ: Variables that it gets.
+        log: Where its standard error goes if its supervisor keeps none.
+        grace_s: How long it may take to drain, whole seconds.
+
+    """
+
+    argv: tuple[str, ...]
+    environ: Mapping[str, str]
+    log: Path
+    grace_s: int
+
+
+def unit_path(manager: ServiceManager, *, home: Path, config: Path) -> Path:
+    """Return where the unit belongs.
+
+    Args:
+        manager: Who reads it.
+        home: Of the user.
+        config: Where programs of the user keep their configuration.
+
+    """
+    match manager:
+        case ServiceManager.SYSTEMD:
+            return config / "systemd" / "user" / "hostler.service"
+        case ServiceManager.LAUNCHD:
+            return home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+        case ServiceManager.SUPERVISORD:
+            return config / "hostler" / "supervisord.conf"
+
+
+def unit_text(manager: ServiceManager, command: ServiceCommand) -> str:
+    """Return the unit."""
+    return _WRITERS[manager](command)
+
+
+def next_steps(manager: ServiceManager, path: Path) -> tuple[str, ...]:
+    """Return what to type for the unit to be in force.
+
+    Args:
+        manager: Who reads it.
+        path: Where it was written.
+
+    """
+    match manager:
+        case ServiceManager.SYSTEMD:
+            return (
+                "systemctl --user daemon-reload",
+                "systemctl --user enable --now hostler.service",
+                "loginctl enable-linger    # to keep it while you are not logged in",
+            )
+        case ServiceManager.LAUNCHD:
+            return (f"launchctl bootstrap gui/$(id -u) {path}",)
+        case ServiceManager.SUPERVISORD:
+            return (
+                f"add to supervisord.conf:  [include] files = {path}",
+                "supervisorctl reread && supervisorctl update",
+            )
+
+
+def last_steps(manager: ServiceManager, path: Path) -> tuple[str, ...]:
+    """Return what to type before the unit is taken away."""
+    match manager:
+        case ServiceManager.SYSTEMD:
+            return ("systemctl --user disable --now hostler.service",)
+        case ServiceManager.LAUNCHD:
+            return (f"launchctl bootout gui/$(id -u) {path}",)
+        case ServiceManager.SUPERVISORD:
+            return ("supervisorctl stop hostler",)
+
+
+def _systemd(command: ServiceCommand) -> str:
+    environ = "".join(f"Environment={_systemd_word(f'{k}={v}')}\n" for k, v in sorted(command.environ.items()))
+    return f"""# {MARK}; it may be changed, and is taken away by `hostler service uninstall`.
+[Unit]
+Description=Hostler, the workflow host of this user
+Documentation=man:systemd.service(5)
+
+[Service]
+Type=notify
+ExecStart={" ".join(_systemd_word(word) for word in command.argv)}
+ExecReload=kill -HUP $MAINPID
+{environ}NotifyAccess=main
+WatchdogSec={WATCHDOG_S}
+TimeoutStartSec=infinity
+TimeoutStopSec={command.grace_s + SPARE_S}
+KillMode=mixed
+Restart=on-failure
+RestartSec=2
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _systemd_word(word: str) -> str:
+    """Quote a word as systemd.syntax(7) reads it, with specifiers and variables taken literally."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    return f'"{escaped}"'
+
+
+def _launchd(command: ServiceCommand) -> str:
+    return plistlib.dumps(
+        {
+            "Label": LABEL,
+            "ProgramArguments": list(command.argv),
+            "EnvironmentVariables": dict(command.environ),
+            "RunAtLoad": True,
+            "KeepAlive": {"SuccessfulExit": False},
+            "ExitTimeOut": command.grace_s + SPARE_S,
+            "ProcessType": "Standard",
+            "StandardOutPath": str(command.log),
+            "StandardErrorPath": str(command.log),
+            "HostlerNote": MARK,
+        }
+    ).decode()
+
+
+def _supervisord(command: ServiceCommand) -> str:
+    environ = ",".join(f'{name}="{_supervisord_value(value)}"' for name, value in sorted(command.environ.items()))
+    return f"""; {MARK}; it may be changed, and is taken away by `hostler service uninstall`.
+[program:hostler]
+command={" ".join(_supervisord_word(word) for word in command.argv)}
+environment={environ}
+autostart=true
+autorestart=unexpected
+exitcodes=0
+startsecs=1
+stopsignal=TERM
+stopwaitsecs={command.grace_s + SPARE_S}
+redirect_stderr=true
+stdout_logfile={str(command.log).replace("%", "%%")}
+stdout_logfile_maxbytes=10MB
+stdout_logfile_backups=3
+"""
+
+
+def _supervisord_word(word: str) -> str:
+    return f'"{_supervisord_value(word)}"'
+
+
+def _supervisord_value(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+
+
+_WRITERS: Final[Mapping[ServiceManager, Callable[[ServiceCommand], str]]] = MappingProxyType(
+    {
+        ServiceManager.SYSTEMD: _systemd,
+        ServiceManager.LAUNCHD: _launchd,
+        ServiceManager.SUPERVISORD: _supervisord,
+    }
+)

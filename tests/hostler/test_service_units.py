@@ -1,0 +1,80 @@
+"""Units say what was meant, whatever the paths are called."""
+
+import configparser
+import plistlib
+import shlex
+from pathlib import Path
+
+import pytest
+
+from hostler.config import Config
+from hostler.service_installation import install, place_of, uninstall
+from hostler.service_units import MARK, ServiceCommand, ServiceManager, unit_text
+from hostres.errors import Code, HostlerError
+
+ODD = '/opt/my "own" $HOME 100% \\ größe/python'
+COMMAND = ServiceCommand(
+    argv=(ODD, "-m", "hostler", "serve"), environ={"HOSTLER_HOME": ODD}, log=Path("/var/log/100%"), grace_s=21
+)
+
+
+def test_systemd_is_given_words_that_it_takes_literally() -> None:
+    """Quotes, backslashes, specifiers and variables are escaped (systemd.syntax(7), systemd.unit(5))."""
+    lines = unit_text(ServiceManager.SYSTEMD, COMMAND).splitlines()
+    word = '"/opt/my \\"own\\" $$HOME 100%% \\\\ größe/python"'
+    assert f'ExecStart={word} "-m" "hostler" "serve"' in lines
+    assert "TimeoutStopSec=36" in lines
+    assert {"Type=notify", "KillMode=mixed", "Restart=on-failure"} <= set(lines)
+
+
+def test_launchd_is_given_the_very_words() -> None:
+    """A property list has no syntax of its own inside strings."""
+    unit = plistlib.loads(unit_text(ServiceManager.LAUNCHD, COMMAND).encode())
+    assert unit["ProgramArguments"] == list(COMMAND.argv)
+    assert unit["EnvironmentVariables"] == COMMAND.environ
+    assert unit["ExitTimeOut"] == 36
+
+
+def test_supervisord_is_given_words_that_it_takes_literally() -> None:
+    """It expands %, then splits as a shell does."""
+    parser = configparser.RawConfigParser(inline_comment_prefixes=(";", "#"), strict=False)
+    parser.read_string(unit_text(ServiceManager.SUPERVISORD, COMMAND))
+    section = dict(parser["program:hostler"])
+    assert shlex.split(section["command"] % {}) == list(COMMAND.argv)
+    assert section["stopwaitsecs"] == "36"
+
+
+@pytest.mark.parametrize("manager", ServiceManager)
+def test_a_unit_is_written_renewed_and_taken_away(manager: ServiceManager, tmp_path: Path) -> None:
+    """Installing twice is installing once."""
+    environ = {"HOME": str(tmp_path), "PATH": "/bin:/usr/bin"}
+    config = Config.load()
+    path, text = install(manager, config, environ)
+    assert path.read_text() == text
+    assert MARK in text
+    assert str(config.home) in text
+    assert install(manager, config, environ) == (path, text)
+    assert uninstall(manager, environ) == path
+    assert not path.exists()
+    assert uninstall(manager, environ) is None
+
+
+@pytest.mark.parametrize("manager", ServiceManager)
+def test_a_unit_of_somebody_else_is_left_alone(manager: ServiceManager, tmp_path: Path) -> None:
+    """It is neither replaced nor removed."""
+    environ = {"HOME": str(tmp_path)}
+    path = place_of(manager, environ)
+    path.parent.mkdir(parents=True)
+    path.write_text("[Service]\nExecStart=/bin/true\n")
+    for act in (lambda: install(manager, Config.load(), environ), lambda: uninstall(manager, environ)):
+        with pytest.raises(HostlerError) as refused:
+            act()
+        assert refused.value.code is Code.CONFLICT
+    assert "/bin/true" in path.read_text()
+
+
+def test_a_variable_that_no_unit_can_hold_is_refused(tmp_path: Path) -> None:
+    """A line break in it would begin a line of its own."""
+    with pytest.raises(HostlerError) as refused:
+        install(ServiceManager.SYSTEMD, Config.load(), {"HOME": str(tmp_path), "PATH": "/bin\nExecStart=/bin/evil"})
+    assert refused.value.code is Code.INVALID_DATA

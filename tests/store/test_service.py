@@ -1,0 +1,162 @@
+"""One background service a home, and which runs it finds to do."""
+
+import contextlib
+import os
+import select
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hostres import descriptors
+from hostres.errors import Code, HostlerError
+from store.contracts import RequestKind, Summary
+from store.lifecycle import RunStatus, Status, counts
+from store.reader import Reader
+from store.requests import post
+from store.retention.collection import collect
+from store.service import NAME, ServiceIdentity, service_alive, wake_service, watch_service
+from tests.store.support import CLOCK, Setting, finish_node, plan_of, request_of
+from tests.support import until
+
+
+def to_do(setting: Setting) -> list[str]:
+    with Reader.open(setting.home) as reader:
+        return [one.run_id for one in reader.to_do()]
+
+
+def test_there_is_one_service_and_its_place_is_free_once_it_ends(setting: Setting) -> None:
+    """A second one is told so; the kernel frees the place."""
+    first = ServiceIdentity.take(setting.home)
+    assert first is not None
+    assert ServiceIdentity.take(setting.home) is None
+    assert service_alive(setting.home)
+    first.close()
+    assert not service_alive(setting.home)
+    again = ServiceIdentity.take(setting.home)
+    assert again is not None
+    again.close()
+
+
+def test_a_killed_service_hangs_up_and_leaves_its_place(setting: Setting) -> None:
+    """Whoever waits for its end is told by the kernel."""
+    code = (
+        "import sys; from pathlib import Path; from store.home import Home; from store.service import ServiceIdentity\n"
+        "it = ServiceIdentity.take(Home.open(Path(sys.argv[1]), create=True)); print(it.fd, flush=True); input()"
+    )
+    argv = [sys.executable, "-c", code, str(setting.home.root)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        watched = watch_service(setting.home)
+        assert watched is not None
+        process.kill()
+        poll = select.poll()
+        poll.register(watched, 0)
+        assert poll.poll(10_000)
+        descriptors.close(watched)
+    taken = ServiceIdentity.take(setting.home)
+    assert taken is not None
+    taken.close()
+
+
+def test_who_only_looks_whether_it_lives_keeps_nobody_from_becoming_it(setting: Setting) -> None:
+    """A look takes the lock for a moment."""
+    os.mkfifo(setting.home.hosts / NAME, 0o600)
+    for _ in range(50):
+        assert not service_alive(setting.home)
+        taken = ServiceIdentity.take(setting.home)
+        assert taken is not None
+        taken.close()
+
+
+def test_a_byte_wakes_it(setting: Setting) -> None:
+    """And without a service nobody is woken."""
+    assert not wake_service(setting.home)
+    taken = ServiceIdentity.take(setting.home)
+    assert taken is not None
+    with contextlib.closing(taken):
+        assert wake_service(setting.home)
+        assert select.select([taken.fd], [], [], 5)[0]
+        taken.drain()
+        assert not select.select([taken.fd], [], [], 0)[0]
+
+
+def test_its_place_on_a_file_that_is_not_private_is_refused(setting: Setting) -> None:
+    """A name that leads elsewhere is no FIFO of ours."""
+    (setting.home.hosts / NAME).symlink_to("/dev/null")
+    with pytest.raises((HostlerError, OSError)) as refused:
+        ServiceIdentity.take(setting.home)
+    assert not isinstance(refused.value, HostlerError) or refused.value.code in {Code.UNAVAILABLE, Code.UNSAFE_STATE}
+
+
+def test_what_was_submitted_is_to_be_done_and_what_was_only_created_is_not(setting: Setting) -> None:
+    """A run that somebody is just about to take up in the foreground is theirs."""
+    setting.created()
+    submitted = setting.created(entrusted=True)
+    assert to_do(setting) == [submitted]
+
+
+def test_whoever_takes_a_run_up_in_the_foreground_takes_it_back(setting: Setting) -> None:
+    """A run stopped by Ctrl-C there is not gone on with behind the back of who stopped it."""
+    run = setting.created(entrusted=True)
+    claimed = setting.store.claim(run, setting.identity, entrusted=False)
+    assert to_do(setting) == []
+    setting.accept(claimed, release=True)
+    assert to_do(setting) == []
+
+
+def test_what_the_service_hands_back_it_finds_again(setting: Setting) -> None:
+    """Drained and started anew, it goes on."""
+    run = setting.created(entrusted=True)
+    claimed = setting.store.claim(run, setting.identity, entrusted=True)
+    assert to_do(setting) == []
+    setting.accept(claimed, release=True)
+    assert to_do(setting) == [run]
+
+
+def test_a_command_that_only_has_an_answer_consumed_leaves_it_where_it_is(setting: Setting) -> None:
+    """None says nothing about whose it is."""
+    run = setting.created(entrusted=True)
+    setting.accept(setting.store.claim(run, setting.identity, entrusted=None), release=True)
+    assert to_do(setting) == [run]
+
+
+def test_what_a_dead_host_left_is_to_be_done_whoever_it_was(setting: Setting, tmp_path: Path) -> None:
+    """Its claim stands and its lock is free."""
+    run = setting.claimed(plan_of({"a": []})).fence.run_id
+    assert to_do(setting) == []
+    setting.identity.close()
+    assert to_do(setting) == [run]
+
+
+def test_what_is_asked_of_a_resting_run_of_its_own_is_to_be_done(setting: Setting) -> None:
+    """An approval of a run that was handed back at rest is the service's to take up, others' runs are not."""
+    own, other = setting.created(entrusted=True), setting.created()
+    for run in (own, other):
+        post(setting.home, request_of(run, RequestKind.CANCEL, request_id=f"cancel:{run}:*"), clock=CLOCK)
+    assert to_do(setting) == [own]
+
+
+def test_a_request_for_a_run_that_nobody_works_on_wakes_the_service(setting: Setting) -> None:
+    """It does not wait for a clock."""
+    run = setting.created(entrusted=True)
+    taken = ServiceIdentity.take(setting.home)
+    assert taken is not None
+    with contextlib.closing(taken):
+        post(setting.home, request_of(run, RequestKind.CANCEL, request_id=f"cancel:{run}:*"), clock=CLOCK)
+        assert until(lambda: select.select([taken.fd], [], [], 0)[0])
+
+
+def test_a_removed_run_is_no_longer_the_services(setting: Setting) -> None:
+    """Nothing of it is left behind."""
+    run = setting.created(plan_of({"a": []}), entrusted=True)
+    claimed = setting.store.claim(run, setting.identity, entrusted=True)
+    done = finish_node(setting, claimed, "a", 1)
+    summary = Summary(status=RunStatus.COMPLETED, counts=counts({Status.COMPLETED: 1}), outputs=None)
+    setting.accept(claimed, nodes=(done,), summary=summary, release=True)
+    assert collect(setting.home, before="9999-01-01T00:00:00.000Z", keep=0, now_unix_s=4e9).runs == [run]
+    with contextlib.closing(sqlite3.connect(setting.home.database)) as connection:
+        assert connection.execute("SELECT count(*) FROM entrusted").fetchone() == (0,)
