@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
+from actors.agent_requests import AgentTask
 from store.contracts import NodeRecord, Request
 from store.lifecycle import RunStatus, Status
 from store.plans import NodePlan
@@ -65,6 +66,7 @@ class Dispatch:
 
     Attributes:
         ask: The ask whose lease it gets; None for a node that claims nothing.
+        task: On what terms an agent works; None for any other node.
 
     """
 
@@ -73,6 +75,7 @@ class Dispatch:
     ask: int | None
     plan: NodePlan
     plan_sha256: str
+    task: AgentTask | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -340,7 +340,8 @@ class Scheduler(Shell):
                 previous=previous,
                 entry=self._adopt.entry,
                 files=self._files(action) if previous is None else (),
-                write_error=lambda text: write_log(logs("error"), text),
+                task=action.task if isinstance(action, Dispatch) else None,
+                write_log=lambda stream, text: write_log(logs(stream), text),
                 assignment=Assignment(
                     run_id=self._run_id,
                     node=action.node,

@@ -31,10 +31,11 @@ from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.endings import complete, fail, forget, leave, released
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
-from actors.scheduling.outcomes import RECOVERABLE, interrupted, is_repeatable, settled, storable
+from actors.scheduling.outcomes import RECOVERABLE, failure_of, interrupted, is_repeatable, settled, storable
 from actors.scheduling.planning import PLANNING, unask
 from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
+from actors.scheduling.spending import spent
 from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, WAIT, hurry, stop
 from actors.scheduling.taking_up import fill, run
@@ -214,6 +215,7 @@ def _returned(turn: Turn, message: Returned) -> None:
     state = turn.state
     node = state.nodes[message.node]
     released(turn, node, message.attempt, message.release)
+    spent(turn, node, message.attempt, message.outcome)
     if not _is_current(turn, node, message.attempt, reconciles=message.reconciling):
         node.hanging = max(0, node.hanging - 1)
         turn.event(EventKind.LATE_RESULT, node, attempt=message.attempt, outcome=type(message.outcome).__name__.lower())
@@ -264,6 +266,9 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
             reconciling.reconcile(turn, node)
         return
     leave(turn, node, DEADLINE, OVERDUE)
+    if isinstance(outcome, Failed) and outcome.blocked and not node.record.cancelling:
+        fail(turn, node, Status.BLOCKED, failure_of(outcome))
+        return
     status, failure = _settled(node, outcome)
     if status is Status.FAILED and failure is not None:
         fail_or_retry(turn, node, failure)

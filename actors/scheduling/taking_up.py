@@ -9,6 +9,7 @@ from actors.scheduling.clearing import is_clear
 from actors.scheduling.endings import fail
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import asks_planner
+from actors.scheduling.spending import task_of
 from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
@@ -149,6 +150,7 @@ def run(
             ask=None if ticket is None else node.asks,
             plan=plan,
             plan_sha256=node.record.plan_sha256 or "",
+            task=task_of(node),
         )
     )
     seconds = plan.max_seconds or plan.policy.max_seconds

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from store.plans import CommandExecutor, ComputeExecutor, Executor, GateExecutor, OperationExecutor
+from store.plans import AgentExecutor, CommandExecutor, ComputeExecutor, Executor, GateExecutor, OperationExecutor
 from store.policy import Isolation, Policy
 
 
 def executor_name(executor: Executor) -> str:
-    """Return `kind@version` of an operation, `command`, `compute:name` or `gate:kind`."""
+    """Return `kind@version` of an operation, `command`, `compute:name`, `agent` or `gate:kind`."""
     match executor:
         case OperationExecutor(operation=operation, version=version):
             return f"{operation}@{version}"
@@ -17,6 +17,8 @@ def executor_name(executor: Executor) -> str:
             return f"gate:{gate}"
         case CommandExecutor():
             return "command"
+        case AgentExecutor(external=external):
+            return "agent:external" if external else "agent"
 
 
 def runs_text(executor: Executor, policy: Policy) -> str:
