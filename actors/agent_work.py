@@ -15,7 +15,7 @@ from actors.context import Completed, Context, process_failed
 from actors.control import Control, OperationAborted
 from actors.failures import fault_of_code
 from actors.outcomes import Aborted, Failed, Outcome, Value
-from store.agent_results import MOST_BYTES, Malformed, read_result, usage_in
+from store.agent_results import MOST_BYTES, Malformed, excerpt_of, read_result, usage_in
 from store.plans import AgentExecutor, NodePlan
 from store.secrets import mask, secrets_of
 
@@ -74,11 +74,10 @@ def perform_agent(
     secrets = secrets_of({**context.environment(), **env})
     try:
         completed = _run(plan, argv, env, task, context, answer)
-    except OperationAborted:
-        return _aborted(control, answer)
     except BaseException as error:  # noqa: BLE001 - whatever breaks, what was spent is told
-        if control.reason is not None:
-            return _aborted(control, answer)
+        write_log("stdout", excerpt_of(answer.data, secrets))
+        if isinstance(error, OperationAborted) or control.reason is not None:
+            return Aborted(reason=control.reason or "cancel", left=tuple(control.left), usage=usage_in(answer.data))
         fault = fault_of_code(error, trusted=False)
         if fault.trace is not None:
             write_log("error", fault.trace)
@@ -118,10 +117,6 @@ def _run(
         check=False,
         keep_stdout=False,
     )
-
-
-def _aborted(control: Control, answer: Answer) -> Aborted:
-    return Aborted(reason=control.reason or "cancel", left=tuple(control.left), usage=usage_in(answer.data))
 
 
 def _ended_badly(argv: list[str], completed: Completed, secrets: Any, outcome: Value | Failed) -> Failed:

@@ -98,6 +98,12 @@ def read_result(
         return _malformed(f"it is no result: {_first(error)}", data, secrets, value)
 
 
+def excerpt_of(data: bytes, secrets: Sequence[str] = ()) -> str:
+    """Return the first 2 KB of an answer, masked; never cut in the middle of a secret or of a character."""
+    text = data[: 4 * _MASKED_AT_ONCE].decode("utf-8", "replace")[:_MASKED_AT_ONCE]
+    return mask(text, secrets).encode("utf-8", "replace")[:EXCERPT_BYTES].decode("utf-8", "ignore")
+
+
 def usage_in(data: bytes) -> Usage | None:
     """Return what an answer says was spent, whatever else is wrong with it: in all of it, or in its last line."""
     lines = data.rstrip().rsplit(b"\n", 1)
@@ -141,11 +147,13 @@ def _amount(name: str, value: Any) -> Any:
 
 
 def _malformed(why: str, data: bytes, secrets: Sequence[str], value: JsonValue = None) -> Malformed:
-    text = data[: 4 * _MASKED_AT_ONCE].decode("utf-8", "replace")[:_MASKED_AT_ONCE]
-    if value is not None and "\\" in text:  # an escape could hide what is secret
-        text = json.dumps(value, ensure_ascii=False)[:_MASKED_AT_ONCE]
-    excerpt = mask(text, secrets).encode("utf-8", "replace")[:EXCERPT_BYTES].decode("utf-8", "ignore")
-    return Malformed(why=mask(" ".join(why.split()), secrets)[:500], excerpt=excerpt, usage=usage_in(data))
+    if value is not None and b"\\" in data[: 4 * _MASKED_AT_ONCE]:  # an escape could hide what is secret
+        shown = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    else:
+        shown = data
+    return Malformed(
+        why=mask(" ".join(why.split()), secrets)[:500], excerpt=excerpt_of(shown, secrets), usage=usage_in(data)
+    )
 
 
 def _first(error: ValidationError) -> str:

@@ -175,11 +175,12 @@ def test_an_agent_that_does_not_read_its_request_is_no_fault():
 
 def test_an_agent_that_runs_out_of_time_is_ended_and_what_it_said_it_spent_is_kept():
     """Its time limit is its policy's; the tree goes with it."""
-    said = '{"usage": {"tokens": 8}}'
-    _, node, events = ran(
+    said = f'{TOKEN}\n{{"usage": {{"tokens": 8}}}}'
+    run_id, node, events = ran(
         script(f"import subprocess, time; print({said!r}, flush=True); subprocess.run(['sleep', '60'])"), max_seconds=1
     )
     assert (node.status.value, node.failure.code.value) == ("failed", "timeout")
+    assert logged(run_id).startswith("[secret]\n")
     assert spending(events) == [{"tokens": 8, "cost": "0"}]
 
 
