@@ -145,6 +145,14 @@ class EndLeftovers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtLease:
+    """Say how long a worker's lease still lasts; the worker itself extends it in the store."""
+
+    node: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetTimer:
     """Send `Due` after so many seconds of this process's monotonic clock."""
 
@@ -226,6 +234,7 @@ Action = (
     | Reconcile
     | Abort
     | EndLeftovers
+    | LookAtLease
     | SetTimer
     | CancelTimer
     | Judge

@@ -157,12 +157,31 @@ _VERSION_3: Final[Migration] = (
     "CREATE UNIQUE INDEX runs_by_submission ON runs (submission) WHERE submission IS NOT NULL",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3)
+_VERSION_4: Final[Migration] = (
+    # Work that a worker outside has taken, and until when it is its own; the worker itself moves that on.
+    """
+    CREATE TABLE leases (
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        node TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        worker TEXT NOT NULL,
+        seconds REAL NOT NULL,
+        boot_id TEXT NOT NULL,
+        until_boot_ns INTEGER NOT NULL,
+        expires_at TEXT NOT NULL,
+        budget TEXT,
+        PRIMARY KEY (run, node)
+    ) STRICT
+    """,
+    "CREATE INDEX leases_by_worker ON leases (worker)",
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 """The first makes version 1 of an empty file, each next one the next version."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 
-RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0", "0.1.0")
+RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0", "0.1.0", "0.1.0")
 """The first Hostler that knows each version: what a program that is too old for a file tells its user to get."""
 
 

@@ -29,7 +29,7 @@ def fill(turn: Turn) -> None:
     state = turn.state
     if state.draining or state.judging:
         return
-    while state.ready and state.active < state.jobs:
+    while state.ready and state.room:
         node = state.nodes[heappop(state.ready)[1]]
         if node.status is Status.READY:
             _take_up(turn, node)
@@ -37,21 +37,27 @@ def fill(turn: Turn) -> None:
 
 def _take_up(turn: Turn, node: NodeState) -> None:
     """Take a ready node as far as it goes by itself: cleared, planned, authorized, queued or running."""
-    if not is_clear(turn, node):
+    if not node.is_external and not is_clear(turn, node):
         return
+    plan = authorized_plan(turn, node)
+    if plan is not None and not node.is_external:
+        _queue(turn, node, plan)
+
+
+def authorized_plan(turn: Turn, node: NodeState) -> NodePlan | None:
+    """Return what a ready node does next, once it is planned and may be done; None if that is still to come."""
     try:
         while node.plan is None or node.plan.phase is PlanPhase.PREPARATION:
             if node.plan is not None and not _authorized(turn, node, node.plan):
-                return
+                return None
             if asks_planner(turn, node):
-                return
+                return None
     except HostlerError as error:
         message, todo = storable(error.what, 4000), storable(error.todo, 1000)
         failure = Failure(code=FailureCode.INVALID_DATA, message=message, todo=todo)
         fail(turn, node, Status.FAILED, failure)
-        return
-    if _authorized(turn, node, node.plan):
-        _queue(turn, node, node.plan)
+        return None
+    return node.plan if _authorized(turn, node, node.plan) else None
 
 
 def _authorized(turn: Turn, node: NodeState, plan: NodePlan) -> bool:

@@ -1,9 +1,13 @@
 """How views name things in one word."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from store.plans import AgentExecutor, CommandExecutor, ComputeExecutor, Executor, GateExecutor, OperationExecutor
 from store.policy import Isolation, Policy
+
+EXTERNAL: Final = "agent:external"
+"""An agent whose work is for whoever takes it."""
 
 
 def executor_name(executor: Executor) -> str:
@@ -18,7 +22,7 @@ def executor_name(executor: Executor) -> str:
         case CommandExecutor():
             return "command"
         case AgentExecutor(external=external):
-            return "agent:external" if external else "agent"
+            return EXTERNAL if external else "agent"
 
 
 def runs_text(executor: Executor, policy: Policy) -> str:
