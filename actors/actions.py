@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
+from actors.agent_requests import AgentTask
 from store.contracts import NodeRecord, Request
 from store.lifecycle import RunStatus, Status
 from store.plans import NodePlan
@@ -65,6 +66,7 @@ class Dispatch:
 
     Attributes:
         ask: The ask whose lease it gets; None for a node that claims nothing.
+        task: On what terms an agent works; None for any other node.
 
     """
 
@@ -73,6 +75,7 @@ class Dispatch:
     ask: int | None
     plan: NodePlan
     plan_sha256: str
+    task: AgentTask | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +142,14 @@ class EndLeftovers:
     """Find and end what dead attempts of these nodes left running."""
 
     nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtLease:
+    """Say how long a worker's lease still lasts; the worker itself extends it in the store."""
+
+    node: str
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +234,7 @@ Action = (
     | Reconcile
     | Abort
     | EndLeftovers
+    | LookAtLease
     | SetTimer
     | CancelTimer
     | Judge

@@ -172,6 +172,7 @@ class Context:
         on_stdout: Callable[[bytes], None] | None = None,
         on_stderr: Callable[[bytes], None] | None = None,
         check: bool = True,
+        keep_stdout: bool = True,
     ) -> Completed:
         """Run a program to its end, as a tree that the host supervises.
 
@@ -186,6 +187,7 @@ class Context:
             on_stdout: Called with each chunk of its output, on a thread of its own.
             on_stderr: Likewise.
             check: Whether another exit code than 0 is a failure.
+            keep_stdout: Whether its output is kept in the node's log, as it is.
 
         Returns:
             The exit code and the ends of both streams; both are kept whole, within a bound, in the node's logs.
@@ -209,7 +211,7 @@ class Context:
             cpus=self.lease.cpus if self.lease else (),
             niceness=self.niceness,
             stdin=stdin,
-            stdout_log=logs[0],
+            stdout_log=logs[0] if keep_stdout else None,
             stderr_log=logs[1],
             on_stdout=out.feed,
             on_stderr=err.feed,

@@ -12,6 +12,7 @@ from actors.actions import (
     AskMachine,
     CancelTimer,
     Judge,
+    LookAtLease,
     NodeChanged,
     RunChanged,
     RunLeft,
@@ -89,6 +90,15 @@ class LookForRequests:
     """Say whether requests wait for that run, which has just been handed back; `RequestsFound` answers."""
 
     run_id: str
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookForLease:
+    """Say how long a worker's lease still lasts; `LeaseSeen` answers."""
+
+    run_id: str
+    lease: LookAtLease
     reply_to: Address
 
 

@@ -138,6 +138,20 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseSeen:
+    """How long a worker's lease still lasts.
+
+    Attributes:
+        left_s: Seconds; 0 once it has expired.
+
+    """
+
+    node: str
+    attempt: int
+    left_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
     """Stop taking up work and hand the run back.
 
@@ -160,6 +174,7 @@ SchedulingMessage = (
     | RequestsArrived
     | Judged
     | Due
+    | LeaseSeen
     | Drain
 )
 

@@ -36,6 +36,7 @@ class Failed:
 
     Attributes:
         dispatched: Whether the node's own code or program was reached; if not, nothing can have happened outside.
+        blocked: Whether it says itself that it cannot go on before a person has acted.
         usage: What it says that it spent.
 
     """
@@ -45,6 +46,7 @@ class Failed:
     todo: str
     retryable: bool = False
     dispatched: bool = True
+    blocked: bool = False
     usage: Usage | None = None
 
 

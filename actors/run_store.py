@@ -23,6 +23,7 @@ from actors.host_messages import (
     Flush,
     FollowRequests,
     ForgetRequests,
+    LookForLease,
     LookForRequests,
     Ping,
     Pong,
@@ -31,7 +32,7 @@ from actors.host_messages import (
     RunCreated,
     Woken,
 )
-from actors.messages import CommitRefused, Committed, Due, RequestsArrived
+from actors.messages import CommitRefused, Committed, Due, LeaseSeen, RequestsArrived
 from actors.shell import Shell, tell
 from hostres.errors import Code, HostlerError
 from store.hosts import HostIdentity
@@ -96,6 +97,9 @@ class RunStore(Shell):
             case LookForRequests():
                 found = bool(self._store.requests([message.run_id]))
                 tell(message.reply_to, RequestsFound(run_id=message.run_id, found=found))
+            case LookForLease(run_id=run_id, lease=lease):
+                left_s = self._store.lease_left_s(run_id, lease.node, lease.attempt)
+                tell(message.reply_to, LeaseSeen(node=lease.node, attempt=lease.attempt, left_s=left_s))
             case FollowRequests():
                 self._followers[message.run_id] = message
                 self._tell_requests([message.run_id])

@@ -27,6 +27,7 @@ from actors.actions import (
     ForgetPlanner,
     GiveBack,
     Judge,
+    LookAtLease,
     NodeChanged,
     Reconcile,
     RunChanged,
@@ -47,6 +48,7 @@ from actors.host_messages import (
     FollowRequests,
     ForgetRequests,
     LeaseUnwanted,
+    LookForLease,
     RunLost,
     StopTimers,
     Vacated,
@@ -97,7 +99,9 @@ Working = tuple[str, int, bool]
 VACATE_S: Final = OVERDUE_AFTER_S
 """How long the work of a scheduler that goes may take to end."""
 
-Word = NodeChanged | RunChanged | AskMachine | WithdrawAsk | GiveBack | Judge | AnswerPublication | RunLeft
+Word = (
+    NodeChanged | RunChanged | AskMachine | WithdrawAsk | GiveBack | Judge | LookAtLease | AnswerPublication | RunLeft
+)
 """What is said to others, or done in passing."""
 Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers
 
@@ -270,6 +274,8 @@ class Scheduler(Shell):
                     lease.release()
             case Judge():
                 services.authorization.tell(WantRuling(judge=action, reply_to=self.actor_ref))
+            case LookAtLease():
+                services.store.tell(LookForLease(run_id=self._run_id, lease=action, reply_to=self.actor_ref))
             case AnswerPublication():
                 tell(action.reply_to, action.answer)
             case RunLeft():
@@ -340,7 +346,8 @@ class Scheduler(Shell):
                 previous=previous,
                 entry=self._adopt.entry,
                 files=self._files(action) if previous is None else (),
-                write_error=lambda text: write_log(logs("error"), text),
+                task=action.task if isinstance(action, Dispatch) else None,
+                write_log=lambda stream, text: write_log(logs(stream), text),
                 assignment=Assignment(
                     run_id=self._run_id,
                     node=action.node,

@@ -12,6 +12,8 @@ from typing import Any, cast
 import orjson
 from pydantic import JsonValue, ValidationError
 
+from actors.agent_requests import AgentTask
+from actors.agent_work import perform_agent
 from actors.calling import dumped, given
 from actors.context import Assignment, Context, Host
 from actors.control import Control, OperationAborted
@@ -23,7 +25,7 @@ from actors.worker import Entry, failed_by, perform_in_worker
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from store.content import sha256_of
-from store.plans import CommandExecutor, NodePlan, OperationExecutor
+from store.plans import AgentExecutor, CommandExecutor, NodePlan, OperationExecutor
 from store.policy import FailureCode, Isolation, Policy
 from store.values import Domain, canonical, digest_bytes
 
@@ -41,7 +43,9 @@ class Job:
         previous: The attempt whose outcome is to be found out; None makes an attempt.
         entry: Tells how to start the worker process of a code; called on the helper thread, where one is wanted.
         files: What completed commands left that it may use.
-        write_error: Keeps the traceback of an exception that its code did not mean to raise.
+        task: On what terms an agent works; None for any other node.
+        write_log: Keeps a text under the name of a stream, as the traceback of an exception that its code did not
+            mean to raise.
         assignment: Which attempt it is.
         host: What its context asks.
         lease: The admitted claims, None for a node that claims nothing.
@@ -53,7 +57,8 @@ class Job:
     previous: Previous | None = None
     entry: EntryOf
     files: tuple[KeptFile, ...] = ()
-    write_error: Callable[[str], None]
+    task: AgentTask | None = None
+    write_log: Callable[[str, str], None]
     assignment: Assignment
     host: Host
     lease: Lease | None
@@ -75,6 +80,8 @@ def perform(job: Job, control: Control) -> Outcome:
         context = Context(job.assignment, control=control, host=job.host, lease=job.lease)
         if job.previous is None and in_worker(job.code, job.plan.policy):
             return _in_worker(job, context, control)
+        if isinstance(job.plan.executor, AgentExecutor):
+            return _agent(job, context, control)
         call = _prepared(job, context)
     except (ValidationError, HostlerError, OperationFailed, OSError) as error:
         return failed_by(fault_of(error), dispatched=False)
@@ -90,7 +97,7 @@ def perform(job: Job, control: Control) -> Outcome:
             return Aborted(reason=control.reason, left=tuple(control.left))
         fault = fault_of_code(error, trusted=False)
         if fault.trace is not None:
-            job.write_error(fault.trace)
+            job.write_log("error", fault.trace)
         return failed_by(fault, dispatched=True)
     limit = job.plan.policy.max_output_bytes
     if len(data) > limit:
@@ -109,7 +116,7 @@ def _in_worker(job: Job, context: Context, control: Control) -> Outcome:
     given(canonical(job.plan.input), code.input_type)  # what does not fit never gets as far as a process
     outcome, trace = perform_in_worker(job.plan, job.entry(code), context=context, host=job.host, control=control)
     if trace is not None:
-        job.write_error(trace)
+        job.write_log("error", trace)
     return outcome
 
 
@@ -150,6 +157,19 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
     )
     outputs = {name: _output(context.workspace, name, path) for name, path in executor.outputs.items()}
     return {"exit_code": completed.code, "outputs": cast("JsonValue", outputs)}
+
+
+def _agent(job: Job, context: Context, control: Control) -> Outcome:
+    given = cast("dict[str, Any]", job.plan.input)
+    return perform_agent(
+        job.plan,
+        [_word(word) for word in given["argv"]],
+        {name: _word(text) for name, text in (given.get("env") or {}).items()},
+        task=job.task or AgentTask(),
+        context=context,
+        control=control,
+        write_log=job.write_log,
+    )
 
 
 def _word(value: Any) -> str:

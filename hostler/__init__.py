@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hostler.config import Config
     from hostler.host import Host, Run
     from hostler.loading import load
+    from hostler.work_client import Work, Worker
     from hostres.errors import Code, HostlerError
     from store.plans import RunLimits
     from store.policy import Backoff, Effect, FailureCode, Isolation, Policy, PreparationKind, Resume, Retry
@@ -39,6 +40,7 @@ _HOMES = {
     "hostler.config": ("Config",),
     "hostler.host": ("Host", "Run"),
     "hostler.loading": ("load",),
+    "hostler.work_client": ("Work", "Worker"),
     "hostres.errors": ("Code", "HostlerError"),
     "store.plans": ("RunLimits",),
     "store.policy": ("Backoff", "Effect", "FailureCode", "Isolation", "Policy", "PreparationKind", "Resume", "Retry"),
@@ -75,6 +77,8 @@ __all__ = [
     "Retry",
     "Run",
     "RunLimits",
+    "Work",
+    "Worker",
     "Workflow",
     "compile_workflow",
     "compute",

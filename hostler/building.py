@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import JsonValue, ValidationError
 
 from actors.operations import Compute, Operation
+from hostler.agent_nodes import (
+    AGENT_INPUT,
+    AGENT_OUTPUT,
+    AGENT_OUTPUT_BYTES,
+    AGENT_SECONDS,
+    LONGEST_OBJECTIVE,
+    agent_policy,
+)
 from hostler.command_nodes import (
     COMMAND_INPUT,
     COMMAND_SECONDS,
@@ -26,7 +34,14 @@ from hostler.schemas import ANYTHING, input_schema, output_schema
 from hostler.templates import as_template
 from hostres.errors import HostlerError
 from store.fields import NODE_KEY_PATTERN
-from store.plans import MAX_PRIORITY, CommandExecutor, ComputeExecutor, GateExecutor, OperationExecutor
+from store.plans import (
+    MAX_PRIORITY,
+    AgentExecutor,
+    CommandExecutor,
+    ComputeExecutor,
+    GateExecutor,
+    OperationExecutor,
+)
 from store.policy import Effect, Policy, Resume, Retry
 from store.terms import Terms
 
@@ -201,6 +216,109 @@ class Build:
                 terms=_terms(terms, subject),
                 accepts=COMMAND_INPUT,
                 output=command_output(files),
+            )
+        )
+
+    def agent(  # noqa: PLR0913 - the words of a graph file
+        self,
+        objective: Any,
+        *,
+        key: str,
+        argv: Sequence[Any] | None = None,
+        claims: Mapping[str, int] | None = None,
+        effect: Effect | str = Effect.LOCAL_DERIVED_WRITE,
+        resume: Resume | str = Resume.DETERMINISTIC,
+        max_seconds: float = AGENT_SECONDS,
+        max_output_bytes: int = AGENT_OUTPUT_BYTES,
+        cwd: str | PathLike[str] | None = None,
+        env: Mapping[str, Any] | None = None,
+        retry: Retry | Mapping[str, Any] | None = None,
+        input: Any = None,
+        after: Sequence[NodeHandle | str] = (),
+        label: str | None = None,
+        priority: int = 0,
+        terms: Terms | Mapping[str, Any] | None = None,
+    ) -> NodeHandle:
+        """Add a node that an agent works on. Its output is {summary, evidence, output}.
+
+        Args:
+            objective: What it is to do: a text or a reference to one.
+            key: The node's name.
+            argv: Program and arguments: strings, numbers, references; it reads a request and writes a result. Without
+                one, a worker of any process takes the work: `hostler work next`.
+            claims: Machine resources that its program holds, in units.
+            effect: What it does to the world.
+            resume: What may be done after an interruption.
+            max_seconds: Time limit from its start, seconds.
+            max_output_bytes: Limit of its result, bytes.
+            cwd: Where its program runs: absolute, or relative to the run's folder; by default the node's workspace.
+            env: Added to the environment of its program.
+            retry: When a failed attempt is made again by itself; by default never.
+            input: A value that it is given.
+            after: Nodes it also waits for.
+            label: For people.
+            priority: As of `call`.
+            terms: As of `call`.
+
+        Returns:
+            A handle of its output.
+
+        Raises:
+            HostlerError: Something in it is not allowed (invalid-data or invalid-claims, naming the node).
+
+        """
+        subject = self._check_key(key)
+        words: Any = argv
+        if isinstance(words, str | Mapping) or (words is not None and not words):
+            raise invalid(
+                f"{subject}: argv must be a list of at least the program",
+                "write it as a list, or leave it out for work that others take",
+            )
+        external = words is None
+        if external and (cwd is not None or env):
+            raise invalid(
+                f"{subject}: cwd and env are for its program, and it has none", "give argv, or leave them out"
+            )
+        policy = agent_policy(
+            {
+                "claims": dict(claims or {}),
+                "effect": effect,
+                "resume": resume,
+                "max_seconds": max_seconds,
+                "max_output_bytes": max_output_bytes,
+                "retry": retry or Retry(),
+            },
+            subject,
+            external=external,
+        )
+        variables = env or {}
+        for name in variables:
+            check_variable(name, subject)
+        asked = self._word(objective, subject, "objective", text_only=True)
+        if isinstance(asked, str) and not 0 < len(asked) <= LONGEST_OBJECTIVE:
+            what = f"{subject}: its objective has {len(asked)} characters"
+            raise invalid(what, f"give it 1 to {LONGEST_OBJECTIVE}")
+        template = {
+            "objective": asked,
+            "argv": None
+            if words is None
+            else [self._word(word, subject, f"argv[{at}]") for at, word in enumerate(words)],
+            "env": {name: self._word(word, subject, f"env.{name}") for name, word in variables.items()},
+            "value": self.template(input, subject, "input"),
+        }
+        place = None if cwd is None else path_text(cwd, f"{subject}: cwd")
+        return self._add(
+            Draft(
+                key=key,
+                label=label,
+                executor=AgentExecutor(external=external, cwd=place),
+                input=template,
+                after=self._keys(after, subject),
+                policy=policy,
+                priority=_priority(priority, subject),
+                terms=_terms(terms, subject),
+                accepts=AGENT_INPUT,
+                output=AGENT_OUTPUT,
             )
         )
 

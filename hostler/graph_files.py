@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from hostler.agent_nodes import AGENT_OUTPUT_BYTES, AGENT_SECONDS
 from hostler.building import Build
 from hostler.command_nodes import COMMAND_SECONDS
 from hostler.documents import read_document
@@ -24,13 +25,12 @@ from store.terms import Terms
 LATER: Final = {
     "limits": frozenset({"per_owner", "per_parent", "budget"}),
     "node": frozenset({"parent", "owner", "budget", "authority", "evidence"}),
-    "executor": frozenset({"agent"}),
 }
 """Fields of the format that this version does not act on; to ignore them would be to break a promise."""
 
 INPUT_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
 TERMS: Final = set(Terms.model_fields)
-EXECUTORS: Final = ("operation", "command", "compute", "gate")
+EXECUTORS: Final = ("operation", "command", "agent", "compute", "gate")
 
 
 class _Part(BaseModel):
@@ -59,11 +59,27 @@ class Command(_Part):
     retry: Retry = Retry()
 
 
+class Agent(_Part):
+    """An agent, as `Build.agent` takes it."""
+
+    objective: JsonValue
+    argv: list[JsonValue] | None = Field(default=None, min_length=1)
+    env: dict[str, JsonValue] = Field(default_factory=dict)
+    cwd: JsonValue = None
+    claims: dict[str, JsonValue] = Field(default_factory=dict)
+    effect: Effect = Field(default=Effect.LOCAL_DERIVED_WRITE, strict=False)
+    resume: Resume = Field(default=Resume.DETERMINISTIC, strict=False)
+    max_seconds: float = AGENT_SECONDS
+    max_output_bytes: int = AGENT_OUTPUT_BYTES
+    retry: Retry = Retry()
+
+
 class Executor(_Part):
     """What a node runs: exactly one of these."""
 
     operation: str | None = None
     command: Command | None = None
+    agent: Agent | None = None
     compute: str | None = None
     gate: str | None = None
 
@@ -183,9 +199,6 @@ def _later(document: JsonValue) -> Iterator[tuple[str | int, ...]]:
         if not isinstance(node, dict):
             continue
         yield from (("nodes", index, name) for name in node if name in LATER["node"])
-        executor = node.get("executor")
-        if isinstance(executor, dict):
-            yield from (("nodes", index, "executor", name) for name in executor if name in LATER["executor"])
 
 
 def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
@@ -203,6 +216,8 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
         )
     elif executor.gate is not None:
         build.gate(executor.gate, key=node.key, input=given, after=node.after, label=node.label, terms=node.terms)
+    elif executor.agent is not None:
+        _add_agent(build, node, executor.agent, values)
     elif executor.command is not None:
         words = executor.command
         fill: Any = partial(substitute_inputs, inputs=values)
@@ -224,6 +239,28 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             priority=node.priority,
             terms=node.terms,
         )
+
+
+def _add_agent(build: Build, node: Node, agent: Agent, values: Mapping[str, Any]) -> None:
+    fill: Any = partial(substitute_inputs, inputs=values)
+    build.agent(
+        fill(agent.objective),
+        key=node.key,
+        argv=fill(agent.argv),
+        claims=fill(agent.claims),
+        effect=agent.effect,
+        resume=agent.resume,
+        max_seconds=agent.max_seconds,
+        max_output_bytes=agent.max_output_bytes,
+        cwd=fill(agent.cwd),
+        env=fill(agent.env),
+        retry=agent.retry,
+        input=fill(node.input),
+        after=node.after,
+        label=node.label,
+        priority=node.priority,
+        terms=node.terms,
+    )
 
 
 def _input(name: str, schema: Mapping[str, JsonValue]) -> Input:

@@ -41,6 +41,7 @@ class Action(StrEnum):
     CANCEL = "cancel"
     RECOVER = "recover"
     BUDGET = "budget"
+    WORK = "work"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,7 @@ DEFAULT_RULES: Final = (
     Rule(id="default.ask-paid-cloud", action=Action.EFFECT, effect=Effect.PAID_CLOUD, verdict=Verdict.ASK),
     Rule(id="default.ask-live-control", action=Action.EFFECT, effect=Effect.LIVE_CONTROL, verdict=Verdict.ASK),
     Rule(id="default.allow-effects", action=Action.EFFECT, verdict=Verdict.ALLOW),
+    Rule(id="default.allow-work", action=Action.WORK, verdict=Verdict.ALLOW),
     *(
         Rule(id=f"default.human-{action}", principal_kind="human", action=action, verdict=Verdict.ALLOW)
         for action in _HUMANS_ONLY
@@ -194,6 +196,9 @@ ACTIONS: Final[Mapping[RequestKind, Action]] = MappingProxyType(
         RequestKind.REPLAY: Action.REPLAY,
         RequestKind.SETTLE: Action.SETTLE,
         RequestKind.ACCEPT_INCOMPATIBLE: Action.CANCEL,  # it ends nodes, and nothing else
+        RequestKind.LEASE_WORK: Action.WORK,
+        RequestKind.SUBMIT_WORK: Action.WORK,
+        RequestKind.GIVE_BACK_WORK: Action.WORK,
     }
 )
 """What asking for that amounts to."""
@@ -207,11 +212,14 @@ _NEEDS: Final[Mapping[RequestKind, frozenset[Status]]] = MappingProxyType(
         RequestKind.REPLAY: frozenset({Status.AMBIGUOUS_CODE}),
         RequestKind.SETTLE: frozenset({Status.AMBIGUOUS}),
         RequestKind.ACCEPT_INCOMPATIBLE: frozenset(),  # it is about the run, and names nodes in its data
+        RequestKind.LEASE_WORK: frozenset(),
+        RequestKind.SUBMIT_WORK: frozenset(Status),  # what comes too late is refused with what it spent
+        RequestKind.GIVE_BACK_WORK: frozenset(Status),
     }
 )
 """In which statuses of the node a request of that kind has something to answer."""
 
-OF_RUN: Final = frozenset({RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE})
+OF_RUN: Final = frozenset({RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.LEASE_WORK})
 """Requests that may be about a whole run and name no node."""
 _BOUND_TO_PLAN: Final = frozenset({RequestKind.APPROVE, RequestKind.DENY})
 

@@ -26,6 +26,7 @@ from store.records import damaged, decode, verified
 from store.requests import is_cancelled, waiting
 from store.transactions import Claimed, Fence, NewEvent
 from store.values import Domain, digest
+from store.work import held_leases
 
 _TOKEN_BYTES: Final = 16
 
@@ -66,7 +67,7 @@ class Loaded:
     plans: dict[str, NodePlan]
     grants: tuple[Grant, ...]
 
-    def claimed(self, connection: sqlite3.Connection, fence: Fence) -> Claimed:
+    def claimed(self, connection: sqlite3.Connection, fence: Fence, stamp: Stamp) -> Claimed:
         """Return what the new owner gets, with what was asked of the run until now."""
         return Claimed(
             fence=fence,
@@ -80,6 +81,7 @@ class Loaded:
             grants=self.grants,
             requests=tuple(waiting(connection, self.head.run)),
             cancelled=is_cancelled(connection, self.head.run_id),
+            leases=held_leases(connection, self.head.run, stamp),
         )
 
 

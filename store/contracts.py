@@ -197,6 +197,9 @@ class RequestKind(StrEnum):
     REPLAY = "replay"
     SETTLE = "settle"
     ACCEPT_INCOMPATIBLE = "accept-incompatible"
+    LEASE_WORK = "lease-work"
+    SUBMIT_WORK = "submit-work"
+    GIVE_BACK_WORK = "give-back-work"
 
 
 class Request(Contract):

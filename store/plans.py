@@ -39,6 +39,20 @@ class CommandExecutor(Contract):
     outputs: Strings = Field(default_factory=dict, validate_default=True)
 
 
+class AgentExecutor(Contract):
+    """An agent, given a request and answering with a result. The resolved input holds {argv, env, objective, value}.
+
+    Attributes:
+        external: Whether no program is started here: a worker of any process takes the work and brings the result.
+        cwd: Where its program runs: absolute, or relative to the run's folder; None is the attempt's workspace.
+
+    """
+
+    kind: Literal["agent"] = "agent"
+    external: bool = False
+    cwd: Text | None = None
+
+
 class GateExecutor(Contract):
     """Nothing runs; only a person's grant completes it."""
 
@@ -55,7 +69,9 @@ class GateExecutor(Contract):
     ]
 
 
-Executor = Annotated[OperationExecutor | ComputeExecutor | CommandExecutor | GateExecutor, Field(discriminator="kind")]
+Executor = Annotated[
+    OperationExecutor | ComputeExecutor | CommandExecutor | AgentExecutor | GateExecutor, Field(discriminator="kind")
+]
 
 
 MAX_PRIORITY: Final = 10

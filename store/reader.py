@@ -115,7 +115,7 @@ class Reader:
         self._content = Content(home.content)
 
     @classmethod
-    def open(cls, home: Home) -> "Reader":
+    def open(cls, home: Home) -> Self:
         """Look into *home*; one without a run store is empty.
 
         Raises:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from hostres.clock import boot_id
 from hostres.errors import Code, HostlerError
 from store import claiming
 from store.clock import Clock
@@ -31,6 +32,7 @@ from store.service import entrust, take_back
 from store.staged import Staged, stage
 from store.transactions import Claimed, Fence, Transaction
 from store.upgrade import upgrade
+from store.work import taken_work
 from store.writing import Writer, check_fence
 
 _NOT_FINAL: Final = tuple(sorted(status.value for status in frozenset(RunStatus) - RUN_FINAL))
@@ -216,7 +218,7 @@ class RunStore:
                 return None
             dead = head.host_id
             fence = claiming.take(self._connection, head, identity.host_id, stamp, self._limits)
-            claimed = loaded.claimed(self._connection, fence)
+            claimed = loaded.claimed(self._connection, fence, stamp)
             if entrusted is not None:
                 (entrust if entrusted else take_back)(self._connection, head.run)
         self._writer.hold(head, loaded.plan, loaded.nodes, loaded.digests)
@@ -325,6 +327,12 @@ class RunStore:
                 if row is not None:
                     found += waiting(self._connection, row[0])
         return found
+
+    def lease_left_s(self, run_id: str, node: str, attempt: int) -> float:
+        """Return how long a worker's lease still lasts, seconds; 0 if there is none, or it has expired."""
+        with self._one_at_a_time, reading(self._connection, self._home.database):
+            found = [each for each in taken_work(self._connection, run_id=run_id, node=node) if each.attempt == attempt]
+        return found[0].term.left_s(self._clock.now(), boot_id()) if found else 0.0
 
     def unowned(self) -> list[str]:
         """Return the runs that are not final and that no living host owns, oldest first."""

@@ -164,6 +164,22 @@ _VERSION_4: Final[Migration] = (
         run INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE
     ) STRICT
     """,
+    # Work that a worker outside has taken, and until when it is its own; the worker itself moves that on.
+    """
+    CREATE TABLE leases (
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        node TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        worker TEXT NOT NULL,
+        seconds REAL NOT NULL,
+        boot_id TEXT NOT NULL,
+        until_boot_ns INTEGER NOT NULL,
+        expires_at TEXT NOT NULL,
+        budget TEXT,
+        PRIMARY KEY (run, node)
+    ) STRICT
+    """,
+    "CREATE INDEX leases_by_worker ON leases (worker)",
 )
 
 MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from store.clock import Stamp
 from store.contracts import EventKind, Grant, NodeRecord, Request, RunRecord, Summary
+from store.leases import HeldLease, NewLease
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan
 from store.records import encode
@@ -92,6 +93,8 @@ class Transaction:
         events: What the run's log says of it, in order.
         grants: Answers that it stores.
         consumed: Ids of the requests that it answers; each can be consumed once.
+        leases: Work that workers outside take with it.
+        unleased: Nodes whose work is no worker's any more.
         release: Give the claim back.
 
     """
@@ -107,6 +110,8 @@ class Transaction:
     events: tuple[NewEvent, ...] = ()
     grants: tuple[Grant, ...] = ()
     consumed: tuple[str, ...] = ()
+    leases: tuple[NewLease, ...] = ()
+    unleased: tuple[str, ...] = ()
     release: bool = False
 
 
@@ -121,6 +126,7 @@ class Claimed:
         plans: Of each node that may still go on, the plan that its record names last: its preparation or its effect.
         requests: Not yet consumed, oldest first.
         cancelled: Whether somebody ever asked to cancel the whole run.
+        leases: Of the nodes that workers outside work on.
 
     """
 
@@ -135,3 +141,4 @@ class Claimed:
     grants: tuple[Grant, ...]
     requests: tuple[Request, ...]
     cancelled: bool
+    leases: tuple[HeldLease, ...] = ()

@@ -19,6 +19,7 @@ from store.shapes import is_granted, shape_of
 from store.staged import Staged
 from store.transactions import Fence, NewEvent, Output, Transaction
 from store.values import Domain, digest_bytes
+from store.work import end_leases, put_leases
 
 _ENDS: Final = FINAL | RESTING
 _BOUND_TO: Final[Mapping[GrantAction, str]] = MappingProxyType({
@@ -95,6 +96,7 @@ class Writer:
             self._put_node(run, record, outputs, transaction)
         self._check_grants(run, grants)
         self._consume(head, transaction)
+        self._put_leases(head, transaction)
         self._put_head(run, staged)
 
     def _run(self, run_id: str) -> Held:
@@ -272,6 +274,16 @@ class Writer:
             if changed != 1:
                 what = f"request {request_id} of run {head.run_id} does not wait for an answer"
                 raise HostlerError(Code.CONFLICT, what, "it was answered before, or it is of another run")
+
+    def _put_leases(self, head: Head, transaction: Transaction) -> None:
+        if transaction.unleased:
+            end_leases(self._connection, head.run, transaction.unleased)
+        if transaction.leases:
+            running = {record.key: record.attempt for record in transaction.nodes if record.status is Status.RUNNING}
+            for lease in transaction.leases:
+                if running.get(lease.node) != lease.attempt:
+                    raise _illegal(head, lease.node, f"it is leased for attempt {lease.attempt}, which does not start")
+            put_leases(self._connection, head.run, transaction.leases, transaction.stamp)
 
     def _put_head(self, run: Held, staged: Staged) -> None:
         head, transaction = run.head, staged.transaction

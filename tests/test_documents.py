@@ -21,7 +21,7 @@ from hostler.building import GATES
 from hostler.commands import COMMANDS
 from hostler.compiler import compile_workflow
 from hostler.config import KNOWN, Config
-from hostler.graph_files import LATER, Command, Graph, Heading, Node
+from hostler.graph_files import LATER, Agent, Command, Graph, Heading, Node
 from hostler.host import Host, Run
 from hostler.loading import load
 from hostler.operations.probing import Media
@@ -137,7 +137,7 @@ def test_graph_files_name_every_word_of_the_format() -> None:
     later = {name for names in LATER.values() for name in names}
     for name in (*GATES, *default_capacity(), *later, *values(Effect), *values(Resume)):
         assert f"`{name}`" in text, name
-    for model in (Graph, Heading, Node, Command):
+    for model in (Graph, Heading, Node, Command, Agent):
         for name in model.model_fields:
             assert re.search(rf"\b{name}\b", text), name
 

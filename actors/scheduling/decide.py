@@ -6,6 +6,7 @@ from actors.actions import (
     AnswerPublication,
     EndLeftovers,
     GiveBack,
+    LookAtLease,
     PublicationAllowed,
     PublicationRefused,
     SetTimer,
@@ -17,6 +18,7 @@ from actors.messages import (
     Drain,
     Due,
     Judged,
+    LeaseSeen,
     LeftoversEnded,
     NotAdmitted,
     PlannerAnswered,
@@ -26,22 +28,25 @@ from actors.messages import (
     SchedulingMessage,
 )
 from actors.outcomes import Aborted, Failed, Found, Outcome, Value
-from actors.scheduling import clearing, planning, reconciling, retrying
+from actors.scheduling import clearing, external, planning, reconciling, retrying
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.endings import complete, fail, forget, leave, released
+from actors.scheduling.leasing import LEASE
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
-from actors.scheduling.outcomes import RECOVERABLE, interrupted, is_repeatable, settled, storable
+from actors.scheduling.outcomes import RECOVERABLE, failure_of, interrupted, is_repeatable, settled, storable
 from actors.scheduling.planning import PLANNING, unask
 from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
+from actors.scheduling.spending import spent
 from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, WAIT, hurry, stop
 from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
 from hostres.errors import Code
+from store.approvals import Accepted, Refused
 from store.clock import Stamp, unix_ms
-from store.contracts import EventKind, Failure
+from store.contracts import EventKind, Failure, Request
 from store.lifecycle import Status
 from store.policy import FailureCode
 
@@ -87,7 +92,7 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
         return turn.decision()
     match message:
         case Begin():
-            _begin(turn)
+            _begin(turn, message.requests)
             leave_alone(turn, asked=any(map(is_acceptance, message.requests)))
             judge_requests(turn, message.requests)
         case LeftoversEnded():
@@ -104,8 +109,11 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             _publication(turn, message)
         case RequestsArrived():
             judge_requests(turn, message.requests)
+        case LeaseSeen():
+            external.seen(turn, state.nodes[message.node], message.attempt, message.left_s)
         case Judged():
-            obey(turn, message.request, message.ruling)
+            obey_judged = _obey_work if message.request.kind in external.KINDS else obey
+            obey_judged(turn, message.request, message.ruling)
         case Due():
             _due(turn, message.timer)
         case Drain():
@@ -115,7 +123,7 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
     return turn.decision()
 
 
-def _begin(turn: Turn) -> None:
+def _begin(turn: Turn, requests: tuple[Request, ...]) -> None:
     """Take the run up: what was never dispatched is ready again, what ran is looked after first."""
     state = turn.state
     if not state.started:
@@ -128,6 +136,8 @@ def _begin(turn: Turn) -> None:
         if node.status in {Status.PREPARING, Status.QUEUED}:
             turn.move(node, Status.READY)
             state.push_ready(node)
+        elif node.worker is not None:
+            external.take_over(turn, node, requests)
         elif node.status is Status.RUNNING:
             node.recovering = True
             state.active += 1
@@ -214,6 +224,7 @@ def _returned(turn: Turn, message: Returned) -> None:
     state = turn.state
     node = state.nodes[message.node]
     released(turn, node, message.attempt, message.release)
+    spent(turn, node, message.attempt, message.outcome)
     if not _is_current(turn, node, message.attempt, reconciles=message.reconciling):
         node.hanging = max(0, node.hanging - 1)
         turn.event(EventKind.LATE_RESULT, node, attempt=message.attempt, outcome=type(message.outcome).__name__.lower())
@@ -223,6 +234,10 @@ def _returned(turn: Turn, message: Returned) -> None:
         outcome = Aborted(reason=node.stopping)  # its publication was refused before it heard of the stop itself
     node.cleared = clearing.ended_whole(outcome)
     _ended(turn, node, outcome)
+
+
+def _obey_work(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
+    external.obey_work(turn, request, ruling, _ended)
 
 
 def _is_current(turn: Turn, node: NodeState, attempt: int, *, reconciles: bool) -> bool:
@@ -264,6 +279,9 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
             reconciling.reconcile(turn, node)
         return
     leave(turn, node, DEADLINE, OVERDUE)
+    if isinstance(outcome, Failed) and outcome.blocked and not node.record.cancelling:
+        fail(turn, node, Status.BLOCKED, failure_of(outcome))
+        return
     status, failure = _settled(node, outcome)
     if status is Status.FAILED and failure is not None:
         fail_or_retry(turn, node, failure)
@@ -343,7 +361,11 @@ def _due(turn: Turn, timer: TimerName) -> None:
         return
     if not _is_current(turn, node, timer.attempt, reconciles=node.reconciling):
         return
-    if timer.kind == DEADLINE:
+    if timer.kind == LEASE:
+        turn.now.append(LookAtLease(node=node.key, attempt=timer.attempt))
+    elif timer.kind == DEADLINE and node.worker is not None:
+        external.out_of_time(turn, node, _ended)
+    elif timer.kind == DEADLINE:
         stop(turn, node, "timeout")
     elif timer.kind == OVERDUE and (state.draining or node.stopping == "timeout"):
         # a callback that ignores its end keeps its lease and keys until it returns; the run does not wait for it
@@ -395,5 +417,8 @@ def _working(state: RunState) -> list[NodeState]:
     return [
         node
         for node in state.nodes.values()
-        if node.status is Status.RUNNING and not node.recovering and node.key not in state.deferred
+        if node.status is Status.RUNNING
+        and not node.recovering
+        and node.worker is None
+        and node.key not in state.deferred
     ]

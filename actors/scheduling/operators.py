@@ -16,6 +16,7 @@ from actors.scheduling.compatibility import (
     nothing_to_accept,
 )
 from actors.scheduling.endings import complete, fail
+from actors.scheduling.leasing import take_from_worker
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import unask
 from actors.scheduling.state import LETS_THROUGH, NodeState, RunState
@@ -70,25 +71,10 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
     if isinstance(ruling, Accepted):
         ruling = _ruled_again(state, request, node)
     if isinstance(ruling, Refused):
-        turn.event(
-            EventKind.REQUEST_REFUSED,
-            node,
-            principal=request.principal,
-            request_id=request.request_id,
-            request=request.kind.value,
-            code=ruling.code.value,
-            message=ruling.what,
-        )
+        log_refused(turn, node, request, ruling)
         leave_alone(turn, asked=False)
         return
-    turn.event(
-        EventKind.REQUEST,
-        node,
-        principal=request.principal,
-        request_id=request.request_id,
-        request=request.kind.value,
-        reason=request.reason,
-    )
+    log_obeyed(turn, node, request)
     if node is None:
         if is_acceptance(request):
             accept(turn, request)
@@ -112,6 +98,31 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
         case RequestKind.SETTLE:
             _grant(turn, node, request, ruling, GrantAction.SETTLE)
             _settle(turn, node, request)
+
+
+def log_refused(turn: Turn, node: NodeState | None, request: Request, ruling: Refused) -> None:
+    """Log that a request is refused, and why."""
+    turn.event(
+        EventKind.REQUEST_REFUSED,
+        node,
+        principal=request.principal,
+        request_id=request.request_id,
+        request=request.kind.value,
+        code=ruling.code.value,
+        message=ruling.what,
+    )
+
+
+def log_obeyed(turn: Turn, node: NodeState | None, request: Request) -> None:
+    """Log that a request is taken up."""
+    turn.event(
+        EventKind.REQUEST,
+        node,
+        principal=request.principal,
+        request_id=request.request_id,
+        request=request.kind.value,
+        reason=request.reason,
+    )
 
 
 def obey_postponed(turn: Turn) -> None:
@@ -153,7 +164,7 @@ def run_out_of_time(turn: Turn) -> None:
     )
     for node in turn.state.nodes.values():
         _cancel(turn, node, failure)
-        if node.status is Status.RUNNING and not node.recovering and not node.reconciling:
+        if node.status is Status.RUNNING and not node.recovering and not node.reconciling and node.worker is None:
             stop(turn, node, "timeout")
 
 
@@ -172,9 +183,13 @@ def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None
         state.active -= 1
         withdraw(turn, node)
         turn.move(node, Status.CANCELLED, failure=failure)
+    elif node.worker is not None and (failure is not None or node.planned.policy.cancellable):
+        take_from_worker(turn, node)
+        turn.move(node, Status.CANCELLED, failure=failure)
     elif node.status is Status.RUNNING:
         turn.change(node, cancelling=True)
-        if failure is None and node.planned.policy.cancellable and not node.recovering and not node.reconciling:
+        stoppable = not node.recovering and not node.reconciling and node.worker is None
+        if failure is None and node.planned.policy.cancellable and stoppable:
             stop(turn, node, "cancel")
 
 

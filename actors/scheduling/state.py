@@ -13,7 +13,15 @@ from pydantic import JsonValue
 from store.approvals import DEFAULT_RULES, Accepted, Rule
 from store.contracts import GrantAction, NodeRecord, Request, RunRecord
 from store.lifecycle import RunStatus, Status
-from store.plans import ComputeExecutor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
+from store.plans import (
+    AgentExecutor,
+    ComputeExecutor,
+    GateExecutor,
+    GraphPlan,
+    NodePlan,
+    OperationExecutor,
+    PlannedNode,
+)
 from store.policy import Effect, Resume
 from store.transactions import Claimed, Fence
 
@@ -46,6 +54,8 @@ class NodeState:
         reconciling: Whether its attempt is over and what it did is being found out.
         asks: How often the machine was asked; an answer to an earlier ask does not count.
         asking: Whether it waits for the machine.
+        worker: Who outside this host works on it, if it is leased.
+        leased_s: How long that lease still lasted when this host took the run up, seconds.
 
     """
 
@@ -63,6 +73,8 @@ class NodeState:
     reconciling: bool = False
     asks: int = 0
     asking: bool = False
+    worker: str | None = None
+    leased_s: float = 0.0
 
     @property
     def key(self) -> str:
@@ -83,6 +95,12 @@ class NodeState:
     def is_gate(self) -> bool:
         """Whether nothing runs and only a person's grant completes it."""
         return isinstance(self.planned.executor, GateExecutor)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it is worked on by whoever takes it, and nothing of it runs here."""
+        executor = self.planned.executor
+        return isinstance(executor, AgentExecutor) and executor.external
 
     @property
     def noticeable(self) -> bool:
@@ -110,7 +128,8 @@ class RunState:
         release_at_rest: Whether the run is handed back when it rests, as a command does, or kept, as a program does.
         tally: Number of nodes by status.
         ready: Heap of (-priority, key) of what may be taken up; one whose node is not ready any more is skipped.
-        active: Number of nodes preparing, queued or running, those that recover or are cleared included.
+        active: Number of nodes preparing, queued or running here, those that recover or are cleared included.
+        leased: Number of nodes that workers outside work on.
         deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
         outputs: Values of completed nodes.
         granted: (node, plan digest) of preparations, effects and gates that a person let through.
@@ -136,6 +155,7 @@ class RunState:
     tally: Counter[Status] = field(default_factory=Counter)
     ready: list[tuple[int, str]] = field(default_factory=list)
     active: int = 0
+    leased: int = 0
     deferred: set[str] = field(default_factory=set)
     outputs: dict[str, JsonValue] = field(default_factory=dict)
     granted: set[tuple[str, str]] = field(default_factory=set)
@@ -157,6 +177,17 @@ class RunState:
     def started(self) -> bool:
         """Whether a scheduler ever took it up."""
         return self.started_at is not None
+
+    @property
+    def room(self) -> bool:
+        """Whether another node may be taken up here."""
+        return self.active < self.jobs and self.within_limit
+
+    @property
+    def within_limit(self) -> bool:
+        """Whether the limits of the run let another node be active, wherever it is worked on."""
+        most = self.plan.limits.active
+        return most is None or self.active + self.leased < most
 
     def push_ready(self, node: NodeState) -> None:
         """Let *node* be taken up when there is room."""
@@ -234,6 +265,9 @@ def load(
             if grant.allowed and grant.action in LETS_THROUGH and grant.plan_sha256 is not None
         },
     )
+    for lease in claimed.leases:
+        nodes[lease.node].worker, nodes[lease.node].leased_s = lease.worker, lease.left_s
+        state.leased += 1
     for node in nodes.values():
         state.tally[node.status] += 1
         for key in node.planned.dependencies:

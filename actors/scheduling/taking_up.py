@@ -9,6 +9,7 @@ from actors.scheduling.clearing import is_clear
 from actors.scheduling.endings import fail
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import asks_planner
+from actors.scheduling.spending import task_of
 from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
@@ -28,7 +29,7 @@ def fill(turn: Turn) -> None:
     state = turn.state
     if state.draining or state.judging:
         return
-    while state.ready and state.active < state.jobs:
+    while state.ready and state.room:
         node = state.nodes[heappop(state.ready)[1]]
         if node.status is Status.READY:
             _take_up(turn, node)
@@ -36,21 +37,27 @@ def fill(turn: Turn) -> None:
 
 def _take_up(turn: Turn, node: NodeState) -> None:
     """Take a ready node as far as it goes by itself: cleared, planned, authorized, queued or running."""
-    if not is_clear(turn, node):
+    if not node.is_external and not is_clear(turn, node):
         return
+    plan = authorized_plan(turn, node)
+    if plan is not None and not node.is_external:
+        _queue(turn, node, plan)
+
+
+def authorized_plan(turn: Turn, node: NodeState) -> NodePlan | None:
+    """Return what a ready node does next, once it is planned and may be done; None if that is still to come."""
     try:
         while node.plan is None or node.plan.phase is PlanPhase.PREPARATION:
             if node.plan is not None and not _authorized(turn, node, node.plan):
-                return
+                return None
             if asks_planner(turn, node):
-                return
+                return None
     except HostlerError as error:
         message, todo = storable(error.what, 4000), storable(error.todo, 1000)
         failure = Failure(code=FailureCode.INVALID_DATA, message=message, todo=todo)
         fail(turn, node, Status.FAILED, failure)
-        return
-    if _authorized(turn, node, node.plan):
-        _queue(turn, node, node.plan)
+        return None
+    return node.plan if _authorized(turn, node, node.plan) else None
 
 
 def _authorized(turn: Turn, node: NodeState, plan: NodePlan) -> bool:
@@ -149,6 +156,7 @@ def run(
             ask=None if ticket is None else node.asks,
             plan=plan,
             plan_sha256=node.record.plan_sha256 or "",
+            task=task_of(node),
         )
     )
     seconds = plan.max_seconds or plan.policy.max_seconds

@@ -11,6 +11,7 @@ from actors.outcomes import Value
 from actors.scheduling.state import NodeState, RunState
 from store.clock import Stamp
 from store.contracts import EventKind, Failure, Grant, Summary
+from store.leases import NewLease
 from store.lifecycle import FINAL, RESTING, RunStatus, Status, check_path, counts
 from store.transactions import FrozenPlan, NewEvent, Output, Transaction
 
@@ -58,6 +59,8 @@ class Turn:
         self._outputs: list[Output] = []
         self._grants: list[Grant] = []
         self._consumed: list[str] = []
+        self._leases: list[NewLease] = []
+        self._unleased: list[str] = []
         self._status: RunStatus | None = None
         self._summary: Summary | None = None
         self._started = False
@@ -129,6 +132,14 @@ class Turn:
         """Mark requests as taken up, in the same transaction as what follows from them."""
         self._consumed += request_ids
 
+    def lease(self, lease: NewLease) -> None:
+        """Store that a worker outside has the work of a node, which starts with this transaction."""
+        self._leases.append(lease)
+
+    def end_lease(self, node: NodeState) -> None:
+        """Store that no worker has it any more."""
+        self._unleased.append(node.key)
+
     def start(self) -> None:
         """Mark the run as taken up for the first time."""
         self.state.started_at = self.stamp.at
@@ -165,6 +176,8 @@ class Turn:
                 events=tuple(events),
                 grants=tuple(self._grants),
                 consumed=tuple(self._consumed),
+                leases=tuple(self._leases),
+                unleased=tuple(self._unleased),
                 release=self._release,
             )
             if writes

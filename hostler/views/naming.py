@@ -1,13 +1,17 @@
 """How views name things in one word."""
 
 from collections.abc import Mapping
+from typing import Final
 
-from store.plans import CommandExecutor, ComputeExecutor, Executor, GateExecutor, OperationExecutor
+from store.plans import AgentExecutor, CommandExecutor, ComputeExecutor, Executor, GateExecutor, OperationExecutor
 from store.policy import Isolation, Policy
+
+EXTERNAL: Final = "agent:external"
+"""An agent whose work is for whoever takes it."""
 
 
 def executor_name(executor: Executor) -> str:
-    """Return `kind@version` of an operation, `command`, `compute:name` or `gate:kind`."""
+    """Return `kind@version` of an operation, `command`, `compute:name`, `agent` or `gate:kind`."""
     match executor:
         case OperationExecutor(operation=operation, version=version):
             return f"{operation}@{version}"
@@ -17,6 +21,8 @@ def executor_name(executor: Executor) -> str:
             return f"gate:{gate}"
         case CommandExecutor():
             return "command"
+        case AgentExecutor(external=external):
+            return EXTERNAL if external else "agent"
 
 
 def runs_text(executor: Executor, policy: Policy) -> str:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from hostler.views.naming import claims_text, executor_name, runs_text
 from hostler.views.terminal import cut, harmless, table
-from store.plans import CommandExecutor, GateExecutor, GraphPlan, PlannedNode
+from store.plans import AgentExecutor, CommandExecutor, GateExecutor, GraphPlan, PlannedNode
 from store.policy import Effect
 
 ASKED_EFFECTS = frozenset({Effect.PAID_CLOUD, Effect.LIVE_CONTROL})
@@ -111,10 +111,11 @@ def _given(node: PlannedNode) -> Iterator[str]:
     """Yield what a node is given and how: words, input, published files, retries; references as `<node.field>`."""
     lines: list[tuple[str, str]] = []
     given = _readable(node.input)
-    if isinstance(node.executor, CommandExecutor) and isinstance(given, dict):
+    if isinstance(node.executor, CommandExecutor | AgentExecutor) and isinstance(given, dict):
         words = cast("dict[str, Any]", node.input)["argv"]
-        lines.append(("argv", " ".join(_word(word) for word in words)))
+        lines += [("argv", " ".join(_word(word) for word in words))] if words else []
         lines += [(name, _text(given[name])) for name in ("env", "stdin") if given.get(name)]
+        lines += [("asked", str(given["objective"]))] if given.get("objective") else []
         lines += [("input", _text(given["value"]))] if given.get("value") is not None else []
     elif given is not None:
         lines.append(("input", _text(given)))

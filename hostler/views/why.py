@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from hostler.views.naming import claims_text
+from hostler.views.naming import EXTERNAL, claims_text, executor_name
 from hostler.views.show import may_be_retried
 from hostler.views.terminal import duration, harmless
 from hostler.views.waiting import waiting_on
@@ -136,6 +136,8 @@ def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
     match node.status:
         case Status.PENDING:
             return _pending(scene, node)
+        case Status.READY | Status.RUNNING if executor_name(scene.planned(node.key).executor) == EXTERNAL:
+            return _outside(scene, node)
         case Status.QUEUED:
             return _queued(scene, node), "hostler top"
         case Status.RUNNING:
@@ -149,6 +151,16 @@ def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
             return f"It is {node.status}: {_failure(node)}.", again
         case _:
             return SENTENCES[node.status], None
+
+
+def _outside(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
+    """Say that it waits for a worker, or that one has it."""
+    if node.status is Status.READY:
+        take = f"hostler work next --worker NAME --run {scene.run_id}"
+        return "It waits for a worker to take it.", take
+    key = f"{scene.run_id}:{node.key}:{node.attempt}"
+    text = f"A worker has had attempt {node.attempt} since {node.started_at}; it brings its result for {key}."
+    return text, None
 
 
 def _pending(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:

@@ -31,6 +31,7 @@ class ToldNode:
     """What the log says of a node.
 
     Attributes:
+        worker: Who outside works on it, if it is leased.
         put_off: Since when its next try is put off, and for how many milliseconds; None if it is not.
 
     """
@@ -43,6 +44,7 @@ class ToldNode:
     started_at: str | None = None
     finished_at: str | None = None
     failure: Mapping[str, Any] | None = None
+    worker: str | None = None
     put_off: tuple[str, int] | None = None
 
     @property
@@ -202,6 +204,7 @@ class Retelling:
         node.failure = failure if node.status in FINAL | RESTING and isinstance(failure, dict) else None
         if node.status is Status.COMPLETED:
             node.output_sha256 = _text(event.data.get("output_sha256"))
+        node.worker = _text(event.data.get("worker")) if node.status is Status.RUNNING else None
         delay = event.data.get("delay_ms")
         node.put_off = (event.at, delay) if node.status is Status.CORRECTIVE and isinstance(delay, int) else None
 

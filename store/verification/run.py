@@ -22,6 +22,7 @@ from store.verification.findings import Fault, Verdict, printable
 from store.verification.identity import RunColumns, examine_identity
 from store.verification.log import compare_nodes, compare_run, examine_chain, examine_summary
 from store.verification.node_rows import Outputs, examine_records
+from store.verification.taken_work import examine_leases
 
 
 def verify(
@@ -82,6 +83,8 @@ def _verify(examination: Examination, alive: Callable[[str], bool] | None, limit
     if told is not None:
         compare_nodes(examination, records, told)
         compare_run(examination, columns, told, alive=alive)
+        if columns.imported_sha256 is None:  # nobody works on a mere record
+            examine_leases(examination, told)
     return Verdict(
         run_id=printable(examination.run_id),
         status=_status(columns.status),

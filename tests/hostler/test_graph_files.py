@@ -10,7 +10,7 @@ import yaml
 from hostler.compiler import Compiled, compile_workflow
 from hostler.loading import load
 from hostres.errors import Code, HostlerError
-from store.plans import CommandExecutor, GateExecutor, RunLimits
+from store.plans import AgentExecutor, CommandExecutor, GateExecutor, RunLimits
 from store.policy import Backoff, FailureCode, Policy, Retry
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -133,11 +133,9 @@ def test_fields_of_nodes_that_this_version_does_not_act_on_are_refused_by_name(t
     assert f"nodes[0].{field}: this version does not know {field} yet" in line
 
 
-def test_so_are_limits_of_owners_and_agents(tmp_path: Path) -> None:
+def test_so_are_limits_of_owners(tmp_path: Path) -> None:
     line = refusal(write(tmp_path, changed(limits={"per_owner": 1})))
     assert "limits.per_owner: this version does not know per_owner yet" in line
-    agent = node(executor={"agent": {"goal": "x"}})
-    assert "nodes[0].executor.agent: this version does not know agent yet" in refusal(write(tmp_path, agent))
 
 
 def test_a_run_may_be_limited_as_a_whole(tmp_path: Path) -> None:
@@ -331,3 +329,33 @@ def test_yaml_gives_the_same_values_as_safe_load(tmp_path: Path) -> None:
     made = compiled(write(tmp_path, quoted, "graph.yaml")).plan.nodes[0].input
     assert isinstance(made, dict)
     assert made["value"] == yaml.safe_load(quoted)["nodes"][0]["input"]
+
+
+def test_an_agent_is_authored_with_or_without_a_program(tmp_path: Path) -> None:
+    """Without argv it is work for whoever takes it; every word of it may hold an input."""
+    document = {
+        "workflow": {"id": "demo"},
+        "inputs": {"what": {"type": "string"}},
+        "nodes": [
+            {
+                "key": "plan",
+                "executor": {"agent": {"objective": {"$input": "what"}, "argv": ["agent", {"$input": "what"}]}},
+            },
+            {
+                "key": "do",
+                "input": {"$ref": {"node": "plan", "path": ["output", "steps"]}},
+                "executor": {"agent": {"objective": "do it", "max_output_bytes": 5000, "retry": {"attempts": 2}}},
+            },
+        ],
+    }
+    plan = compile_workflow(
+        load(str(write(tmp_path, document)), folder=tmp_path), {"what": "think"}, folder=tmp_path
+    ).plan
+    first, second = plan.nodes
+    assert first.executor == AgentExecutor()
+    assert first.input == {"objective": "think", "argv": ["agent", "think"], "env": {}, "value": None}
+    assert second.executor == AgentExecutor(external=True)
+    assert second.dependencies == ("plan",)
+    assert (second.policy.max_output_bytes, second.policy.retry.attempts) == (5000, 2)
+    wrong = {**document, "nodes": [{"key": "a", "executor": {"agent": {"argv": ["x"]}}}]}
+    assert "nodes[0].executor.agent.objective: Field required" in refusal(write(tmp_path, wrong))

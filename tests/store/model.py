@@ -14,6 +14,7 @@ from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
 from store.clock import Clock
 from store.contracts import EventKind, Grant, GrantAction, NodeRecord, Request, RunRecord, Summary
+from store.leases import HeldLease
 from store.lifecycle import FINAL, IMMUTABLE, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan, NodePlan
@@ -22,6 +23,9 @@ from store.requests import cancel_id
 from store.shapes import Shape, is_granted, shape_of
 from store.transactions import Claimed, Fence, NewEvent, Transaction
 from store.values import Domain, digest, digest_bytes
+
+LEFT_S = 60.0
+"""Nothing expires in memory: what a claim finds of a lease is told by whoever plays."""
 
 
 class Told(NamedTuple):
@@ -72,6 +76,7 @@ class _Run:
     requests: dict[str, Request] = field(default_factory=dict)
     answered: dict[str, bool] = field(default_factory=dict)
     events: list[Told] = field(default_factory=list)
+    leases: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     tally: Counter[Status] = field(default_factory=Counter)
 
@@ -214,6 +219,10 @@ class MemoryStore:
             grants=tuple(run.grants.values()),
             requests=run.waiting,
             cancelled=cancel_id(run_id) in run.requests,
+            leases=tuple(
+                HeldLease(node=node, attempt=attempt, worker=worker, left_s=LEFT_S)
+                for node, (attempt, worker) in sorted(run.leases.items())
+            ),
         )
 
     def post(self, request: Request) -> bool:
@@ -312,6 +321,15 @@ class MemoryStore:
             if request_id not in run.requests or request_id in run.answered:
                 raise _refuse(Code.CONFLICT, "a request that does not wait")
             undo.put(run.answered, request_id, True)
+        for key in transaction.unleased:
+            if key in run.leases:
+                undo.put(run.leases, key, None)
+                del run.leases[key]
+        for lease in transaction.leases:
+            node = run.nodes[lease.node]
+            if (node.status, node.attempt) != (Status.RUNNING, lease.attempt) or lease.node in run.leases:
+                raise _refuse(Code.CONFLICT, "a lease of what does not start")
+            undo.put(run.leases, lease.node, (lease.attempt, lease.worker))
         self._put_head(run, transaction, counted)
 
     def _grants_by_id(self, grant_id: str) -> Grant | None:

@@ -26,7 +26,8 @@ from tests.store.support import request_of, run_id
 
 SHA, OTHER = "a" * 64, "b" * 64
 RUN = run_id()
-OF_A_NODE = sorted(set(RequestKind) - {RequestKind.ACCEPT_INCOMPATIBLE})
+OF_WORKERS = {RequestKind.LEASE_WORK, RequestKind.SUBMIT_WORK, RequestKind.GIVE_BACK_WORK}
+OF_A_NODE = sorted(set(RequestKind) - {RequestKind.ACCEPT_INCOMPATIBLE} - OF_WORKERS)
 FITTING = {
     RequestKind.APPROVE: Status.APPROVAL_REQUIRED,
     RequestKind.DENY: Status.APPROVAL_REQUIRED,
@@ -52,7 +53,9 @@ def test_effects_are_allowed_but_paid_and_live_ones_are_asked() -> None:
 
 
 def test_all_else_is_for_humans() -> None:
-    for action, effect in itertools.product(set(Action) - {Action.EFFECT, Action.PREPARE}, (None, *Effect)):
+    for action, effect in itertools.product(
+        set(Action) - {Action.EFFECT, Action.PREPARE, Action.WORK}, (None, *Effect)
+    ):
         said = {
             kind: verdict(DEFAULT_RULES, principal=f"{kind}:x", action=action, effect=effect)[0]
             for kind in ("human", "agent", "service")
@@ -131,7 +134,18 @@ def test_only_a_cancel_and_the_acceptance_of_missing_code_can_be_about_the_whole
     for kind in RequestKind:
         request = request_of(RUN, kind, node=None)
         answer = judge(request, status=None, plan_sha256=None)
-        assert isinstance(answer, Accepted) is (kind in {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE})
+        of_run = {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.LEASE_WORK}
+        assert isinstance(answer, Accepted) is (kind in of_run)
+
+
+def test_anybody_may_work_unless_a_rule_denies_it() -> None:
+    """What comes too late is judged by the run, so that what it spent is recorded."""
+    denied = (Rule(id="no-agents", verdict=Verdict.DENY, principal_kind="agent", action=Action.WORK), *DEFAULT_RULES)
+    for kind, status in itertools.product(OF_WORKERS, Status):
+        node = None if kind is RequestKind.LEASE_WORK else "a"
+        request = request_of(RUN, kind, node=node, principal="agent:x")
+        assert judge(request, status=status if node else None, plan_sha256=SHA) == Accepted(rule="default.allow-work")
+        assert isinstance(judge(request, status=status, plan_sha256=SHA, rules=denied), Refused)
 
 
 def test_only_a_person_may_accept_missing_code_and_only_for_a_whole_run() -> None:

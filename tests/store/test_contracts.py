@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
+from store.agent_results import AgentResult, AgentStatus
 from store.amounts import Budget, Usage
 from store.contracts import (
     Event,
@@ -23,6 +24,7 @@ from store.contracts import (
 from store.fields import Contract
 from store.lifecycle import RunStatus, Status
 from store.plans import (
+    AgentExecutor,
     CommandExecutor,
     ComputeExecutor,
     GateExecutor,
@@ -40,7 +42,7 @@ from store.values import Domain, digest_bytes
 RUN = "run_" + "0" * 26
 SHA = "ab" * 32
 AT = "2026-01-01T00:00:00.000Z"
-JSON_FIELDS = {"input", "inputs", "outputs", "data", "descriptors"}
+JSON_FIELDS = {"input", "inputs", "output", "outputs", "data", "descriptors"}
 """Where JSON values lie, which are bounded as a whole and read-only by convention."""
 
 POLICY = Policy(effect=Effect.PAID_CLOUD, resume=Resume.VERIFIED_RECEIPT, claims={"cpu": 2}, publishes=("out",))
@@ -69,6 +71,8 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
         (OPERATION, "b2c83c56dc99ebae053ad3330625e9b98301b6c4131bf1eb48092b8ba2ce6b60"),
         (ComputeExecutor(compute="double"), "c00d30cbf61446c8bebd96c26787d83bcb17fb7e856e6d15ac495f2897b56ab8"),
         (COMMAND, "d85fbd4db467f01fc452d9cb87e6e838887d7a05aaf96c49c3d1e4ec64d87d78"),
+        (AgentExecutor(cwd="work"), "319fd00a9b5c7db24a73a3da1eabdb6612f29c1976102037d27318295412aebf"),
+        (AgentResult(status=AgentStatus.SUCCESS, summary="done", usage=Usage(tokens=1), output=1), "9741b11ac852af37ce09bc730064b816b1d5673f95c4b9593b018f0e49a65fb9"),
         (GateExecutor(gate="merge"), "c29b3cc2f36cd4f6b8a1ee9914ae99ddad35da57b6a35df044ed736925bbb11d"),
         (TERMS, "ea198dffabeebb151ad4a3618237eb0c36b0ecd1b5f54b1bbcee20e81cb8aaff"),
         (Owner(role="lead", id="ada"), "328182532f96d691352a64d191da532578d77c4b995a70ff38ea09f317363eb0"),
