@@ -15,6 +15,7 @@ from store.contracts import GrantAction, NodeRecord, Request, RunRecord
 from store.lifecycle import RunStatus, Status
 from store.plans import ComputeExecutor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
 from store.policy import Effect, Resume
+from store.terms import Evidence
 from store.transactions import Claimed, Fence
 
 
@@ -85,6 +86,12 @@ class NodeState:
         return isinstance(self.planned.executor, GateExecutor)
 
     @property
+    def evidence_due(self) -> tuple[Evidence, ...]:
+        """What it must bring to show for its work."""
+        terms = self.planned.terms
+        return () if terms is None else terms.evidence
+
+    @property
     def noticeable(self) -> bool:
         """Whether anybody could notice that it ran; only then must its intent be durable before it starts."""
         policy = self.planned.policy
@@ -112,8 +119,9 @@ class RunState:
         ready: Heap of (-priority, key) of what may be taken up; one whose node is not ready any more is skipped.
         active: Number of nodes preparing, queued or running, those that recover or are cleared included.
         deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
-        outputs: Values of completed nodes.
+        outputs: Values of completed nodes, and of those whose result is verified.
         granted: (node, plan digest) of preparations, effects and gates that a person let through.
+        approved: (node, plan digest, attempt) of each result that a person approved.
         judging: Requests that authority has not answered yet.
         reused: Nodes that were completed before this host took the run up.
         lacking: Nodes whose code this host does not have, and why not.
@@ -139,6 +147,7 @@ class RunState:
     deferred: set[str] = field(default_factory=set)
     outputs: dict[str, JsonValue] = field(default_factory=dict)
     granted: set[tuple[str, str]] = field(default_factory=set)
+    approved: set[tuple[str, str, int]] = field(default_factory=set)
     seen_requests: set[str] = field(default_factory=set)
     judging: set[str] = field(default_factory=set)
     reused: frozenset[str] = frozenset()
@@ -232,6 +241,14 @@ def load(
             (grant.node, grant.plan_sha256)
             for grant in claimed.grants
             if grant.allowed and grant.action in LETS_THROUGH and grant.plan_sha256 is not None
+        },
+        approved={
+            (grant.node, grant.plan_sha256, grant.attempt)
+            for grant in claimed.grants
+            if grant.allowed
+            and grant.action is GrantAction.EVIDENCE
+            and grant.plan_sha256 is not None
+            and grant.attempt is not None
         },
     )
     for node in nodes.values():
