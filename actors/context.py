@@ -13,10 +13,12 @@ from signal import Signals
 from typing import TYPE_CHECKING, Final, Protocol
 
 from actors.control import Control, OperationAborted
+from actors.evidence_file import MAX_PIECES
 from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
 from hostres.niceness import Niceness
 from store.policy import FailureCode
+from store.terms import Evidence, EvidenceType
 
 if TYPE_CHECKING:
     from hostres.lease import Lease
@@ -104,6 +106,7 @@ class Context:
         self._workspace: Path | None = None
         self._opening = threading.Lock()
         self._furthest = 0.0
+        self._brought: dict[Evidence, None] = {}
         self.lease = lease
 
     @property
@@ -133,6 +136,11 @@ class Context:
             if self._workspace is None:
                 self._workspace = self._host.open_workspace()
             return self._workspace
+
+    @property
+    def brought(self) -> tuple[Evidence, ...]:
+        """What was reported as evidence so far."""
+        return tuple(self._brought)
 
     @property
     def folder(self) -> Path:
@@ -264,6 +272,30 @@ class Context:
         self.before_publication()
         publish_file(start, final, keep=not start.resolve().is_relative_to(self.workspace.resolve()))
         return final
+
+    def evidence(self, id: str, type: EvidenceType | str) -> None:
+        """Report a piece of evidence; it counts if this attempt gives a value. Reported twice, it is one piece.
+
+        Args:
+            id: What it is called, as the terms of the node name it.
+            type: commit, test, journey, screenshot, report, review or external-update. An approval of a person is
+                given by `hostler approve` alone: one that is reported here counts for nothing.
+
+        Raises:
+            OperationFailed: There is no such type, that is no name, or there are too many.
+
+        """
+        try:
+            piece = Evidence(id=id, type=EvidenceType(type))
+        except ValueError as error:
+            raise OperationFailed(
+                FailureCode.INVALID_DATA, f"{id!r:.100} of type {type!r:.100} is no evidence", "name it as its terms do"
+            ) from error
+        if len(self._brought) >= MAX_PIECES and piece not in self._brought:
+            raise OperationFailed(
+                FailureCode.INVALID_DATA, f"more than {MAX_PIECES} pieces of evidence", "report what is due"
+            )
+        self._brought[piece] = None
 
     def progress(
         self,

@@ -23,6 +23,7 @@ from actors.worker_messages import (
     Bundle,
     Calling,
     Gave,
+    Shown,
     Start,
     frame_of,
     from_worker,
@@ -30,6 +31,7 @@ from actors.worker_messages import (
 from hostres.errors import HostlerError
 from hostres.process import Supervised
 from store.plans import NodePlan
+from store.terms import EvidenceType
 from store.values import Domain, canonical, digest_bytes, parse_json
 
 ENDS_WITHIN_S: Final = 2.0
@@ -123,6 +125,8 @@ class Conversation:
                     self._context.progress(fraction, text, speed=speed, left_s=left_s)
                 case Asked() as asked:
                     self._answer(asked)
+                case Shown(id=name, type=kind):
+                    self._show(name, kind)
                 case Gave():
                     self.answer = self._value(frame.blob)
                 case Broke() as broke:
@@ -149,7 +153,14 @@ class Conversation:
             raise FrameError(f"a result that is no JSON: {error.what}") from None
         if not same:
             raise FrameError("a result that is not in the one canonical form")
-        return Value(value=value, data=data, sha256=digest_bytes(Domain.OUTPUT, data))
+        sha256 = digest_bytes(Domain.OUTPUT, data)
+        return Value(value=value, data=data, sha256=sha256, evidence=self._context.brought)
+
+    def _show(self, name: str, kind: EvidenceType) -> None:
+        try:
+            self._context.evidence(name, kind)
+        except OperationFailed as error:
+            raise FrameError(f"what is no evidence: {error.message}") from None
 
     def _answer(self, asked: Asked) -> None:
         try:

@@ -18,6 +18,7 @@ from actors.calling import dumped, given
 from actors.context import Assignment, Context, Host
 from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files
+from actors.evidence_file import NAME, VARIABLE, read_evidence
 from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, fault_of, fault_of_code, too_large
 from actors.operations import Compute, Operation, Previous, Reconciliation
 from actors.outcomes import Aborted, Found, Outcome, Value
@@ -102,7 +103,7 @@ def perform(job: Job, control: Control) -> Outcome:
     limit = job.plan.policy.max_output_bytes
     if len(data) > limit:
         return failed_by(too_large(len(data), limit), dispatched=True)
-    return Value(value=value, data=data, sha256=digest_bytes(Domain.OUTPUT, data))
+    return Value(value=value, data=data, sha256=digest_bytes(Domain.OUTPUT, data), evidence=context.brought)
 
 
 def in_worker(code: Operation | Compute | None, policy: Policy) -> bool:
@@ -147,14 +148,17 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
     """Run a command node: {argv, env, stdin, value} in, {exit_code, outputs} out."""
     argv = [_word(word) for word in given["argv"]]
     stdin = given.get("stdin")
+    evidence = context.workspace / NAME
     if given.get("value") is not None:
         (context.workspace / "input.json").write_bytes(orjson.dumps(given["value"]))
     completed = context.run(
         argv,
-        env={name: _word(text) for name, text in (given.get("env") or {}).items()},
+        env={name: _word(text) for name, text in (given.get("env") or {}).items()} | {VARIABLE: str(evidence)},
         cwd=context.path(executor.cwd) if executor.cwd is not None else None,
         stdin=stdin.encode() if isinstance(stdin, str) else None,
     )
+    for piece in read_evidence(evidence):
+        context.evidence(piece.id, piece.type)
     outputs = {name: _output(context.workspace, name, path) for name, path in executor.outputs.items()}
     return {"exit_code": completed.code, "outputs": cast("JsonValue", outputs)}
 

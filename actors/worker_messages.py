@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from actors.failures import MAX_MESSAGE, MAX_TODO, MAX_TRACEBACK_BYTES
 from actors.frames import Frame, FrameError
 from store.policy import FailureCode
+from store.terms import EvidenceType
 
 MAX_WORDS_OF_WORKER: Final = 64 * 1024
 MAX_WORDS_OF_HOST: Final = 4 << 20
@@ -140,6 +141,14 @@ class Asked(_Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shown(_Message):
+    """A piece of evidence for the value that follows."""
+
+    id: Annotated[str, Field(min_length=1, max_length=255)]
+    type: EvidenceType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gave(_Message):
     """The function gave a value: the blob is its canonical form."""
 
@@ -155,7 +164,7 @@ class Broke(_Message):
 
 
 FromHost = Start | Bundle | Answer | Stop
-FromWorker = Calling | Advanced | Asked | Gave | Broke
+FromWorker = Calling | Advanced | Asked | Shown | Gave | Broke
 
 _KINDS: Final[dict[type, str]] = {each: each.__name__.lower() for each in (*get_args(FromHost), *get_args(FromWorker))}
 _OF_HOST: Final[dict[str, type]] = {_KINDS[each]: each for each in get_args(FromHost)}

@@ -3,7 +3,7 @@
 Whatever is refused here would have failed when the node runs; what cannot be known yet is let through.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -14,8 +14,10 @@ from pydantic_core import ErrorDetails
 from hostler.refusals import first_problem, invalid, listed, one_line, place
 from hostler.schemas import ANYTHING, NoSuchFieldError, Schema, follow, input_schema, kinds
 from hostler.templates import Path
+from store.plans import Executor
 from store.policy import Policy
 from store.references import REF, Reference
+from store.terms import Evidence, EvidenceType
 from store.values import canonical
 
 
@@ -107,6 +109,28 @@ def check_published_fields(policy: Policy, model: type[BaseModel], subject: str)
             raise invalid(f"{subject}: it publishes {name}, but in its input {error}", "name a field") from error
         if found is not ANYTHING and not (kinds(found) or {"scalar"}) & {"scalar", "array"}:
             raise invalid(f"{subject}: it publishes {name}, which is no text", "name a field that holds a path")
+
+
+def check_evidence(executor: Executor, due: Sequence[Evidence], subject: str) -> None:
+    """Refuse evidence that can never be brought, and names that stand for two things.
+
+    Raises:
+        HostlerError: invalid-data.
+
+    """
+    names = [each.id for each in due]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise invalid(f"{subject}: evidence {twice} is due twice", "give each piece a name of its own")
+    if executor.kind not in ("gate", "compute"):
+        return
+    for each in due:
+        if each.type is not EvidenceType.HUMAN_APPROVAL:
+            what = "a gate runs nothing" if executor.kind == "gate" else "a compute function has no ctx"
+            raise invalid(
+                f"{subject}: evidence {each.id} ({each.type}) can never be brought: {what}",
+                "let an operation, a command or an agent bring it",
+            )
 
 
 def _words(found: frozenset[str]) -> str:

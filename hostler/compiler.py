@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from actors.operations import Compute, Operation
 from hostler.building import Build
-from hostler.checks import check_input, check_reference
+from hostler.checks import check_evidence, check_input, check_reference
 from hostler.drafts import Draft
 from hostler.faults import naming_line
 from hostler.limits import MAX_NODES
@@ -146,6 +146,8 @@ def _checked(draft: Draft, drafts: Mapping[str, Draft]) -> tuple[str, ...]:
         found: Found = list(located_references(draft.input))
     except HostlerError as error:
         raise about(subject, error) from error
+    if draft.terms is not None:
+        check_evidence(draft.executor, draft.terms.evidence, subject)
     if draft.input_type is not None:
         check_input(draft.input_type, draft.input, found, subject)
     for at, reference in found:

@@ -24,7 +24,7 @@ from store.terms import Terms
 
 LATER: Final = {
     "limits": frozenset({"per_owner", "per_parent", "budget"}),
-    "node": frozenset({"parent", "owner", "budget", "authority", "evidence"}),
+    "node": frozenset({"parent", "owner", "budget", "authority"}),
 }
 """Fields of the format that this version does not act on; to ignore them would be to break a promise."""
 

@@ -30,6 +30,7 @@ from actors.worker_messages import (
     Bundle,
     Calling,
     Gave,
+    Shown,
     Start,
     frame_of,
     from_host,
@@ -96,6 +97,7 @@ class _Work:
         self._channel = channel
         self._control = Control()
         self._host = RemoteHost(channel, self._control)
+        self._context: Context | None = None
 
     def receive(self) -> None:
         """Take the start and the code that belongs to it."""
@@ -134,8 +136,10 @@ class _Work:
             return
         if len(data) > self._start.max_output_bytes:
             self._break(too_large(len(data), self._start.max_output_bytes))
-        else:
-            self._channel.send(frame_of(Gave(), data))
+            return
+        for piece in self._context.brought if self._context is not None else ():
+            self._channel.send(frame_of(Shown(id=piece.id, type=piece.type)))
+        self._channel.send(frame_of(Gave(), data))
 
     def _frames(self) -> Iterator[tuple[Any, bytes]]:
         while (frames := self._channel.receive()) is not None:
@@ -189,10 +193,10 @@ class _Work:
         if isinstance(code, Compute):
             return lambda: code.function(argument)
         stop_by_signal(self._control)
-        context = self._context()
+        context = self._context = self._make_context()
         return lambda: code.function(context, argument)
 
-    def _context(self) -> "Context":
+    def _make_context(self) -> "Context":
         from actors.context import Assignment, Context  # noqa: PLC0415 - trusted code has no context
 
         start = self._start

@@ -29,6 +29,8 @@ from store.values import Domain, digest
 from store.work import held_leases
 
 _TOKEN_BYTES: Final = 16
+_STANDS: Final = frozenset({Status.COMPLETED, Status.VERIFYING, Status.BLOCKED})
+"""Where a result that the record names is still needed."""
 
 
 def refuse_if_owned(home: Home, connection: sqlite3.Connection, head: Head, *, again: str | None) -> None:
@@ -249,11 +251,11 @@ def _outputs(
             if not 0 <= position < len(nodes):
                 raise damaged(f"output {position} of run {head.run_id}", "it belongs to no node")
             record = nodes[position]
-            if record.status is Status.COMPLETED and record.output_sha256 == sha256:
+            if record.status in _STANDS and record.output_sha256 == sha256:
                 what = f"output of node {record.key} of run {head.run_id}"
                 outputs[record.key] = load_value(content, sha256, inline, what)
     for record in nodes:
-        if record.status is Status.COMPLETED and record.output_sha256 is not None and record.key not in outputs:
+        if record.status in _STANDS and record.output_sha256 is not None and record.key not in outputs:
             raise damaged(f"output of node {record.key} of run {head.run_id}", "it is missing")
     return outputs
 

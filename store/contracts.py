@@ -25,6 +25,7 @@ from store.fields import (
 )
 from store.lifecycle import RunStatus, Status
 from store.policy import FailureCode
+from store.terms import Evidence
 
 
 class Failure(Contract):
@@ -52,6 +53,9 @@ class NodeRecord(Contract):
         failures: How often it failed since it was last reopened; interruptions do not count.
         due_at: When the next try is due.
         delay_ms: How long that was put off, milliseconds: no restart makes it longer.
+        evidence: What its result has brought to show for it; of a completed node, all that was due.
+        output_sha256: Digest of its result, which stands from then on when it is verified, and is there to be verified
+            again when it is blocked.
         gate_passed: Whether this attempt was let through to an outside write.
         cancelling: Whether a person wants it cancelled while it runs; a crash must not forget that.
 
@@ -61,6 +65,7 @@ class NodeRecord(Contract):
     cancelling: bool = False
     delay_ms: int = Field(default=0, ge=0, le=3_600_000)
     due_at: Instant | None = None
+    evidence: tuple[Evidence, ...] = Field(default=(), max_length=64, strict=False)
     failure: Failure | None = None
     failures: int = Field(default=0, ge=0, le=MAX_SAFE_INTEGER)
     finished_at: Instant | None = None
@@ -155,6 +160,7 @@ class GrantAction(StrEnum):
     REPLAY = "replay"
     SETTLE = "settle"
     RETRY = "retry"
+    EVIDENCE = "evidence"
 
 
 class Grant(Contract):
@@ -162,7 +168,7 @@ class Grant(Contract):
 
     Attributes:
         plan_sha256: What it is bound to; a retry of a node that failed before it had a plan names none.
-        attempt: The attempt that a replay starts, or that a settlement is about.
+        attempt: The attempt that a replay starts, that a settlement is about, or whose result is approved.
         bundle_sha256: The code bundle that a replay may run.
         compute: The compute function that a replay may run.
         allowed: False is a denial.

@@ -62,8 +62,9 @@ IMMUTABLE: Final = frozenset({_S.COMPLETED, _S.CANCELLED, _S.INCOMPATIBLE})
 
 LIVE: Final = frozenset(Status) - RESTING - FINAL
 
-NEEDS_CODE: Final = frozenset(Status) - FINAL - {_S.AMBIGUOUS}
-"""The node cannot go on without its code; an ambiguous one waits for a person's word alone."""
+NEEDS_CODE: Final = frozenset(Status) - FINAL - {_S.AMBIGUOUS, _S.VERIFYING}
+"""The node cannot go on without its code; an ambiguous one waits for a person's word alone, one that is verified has
+run already."""
 
 _WORKED_ON: Final = (
     _S.RUNNING,  # the commonest first

@@ -122,7 +122,7 @@ class Claimed:
     Attributes:
         nodes: In the order of the plan.
         started_at: When a scheduler first took it up; None if none ever did.
-        outputs: Of the completed nodes, their digests verified.
+        outputs: Of the completed nodes, and of those whose result is verified; their digests are.
         plans: Of each node that may still go on, the plan that its record names last: its preparation or its effect.
         requests: Not yet consumed, oldest first.
         cancelled: Whether somebody ever asked to cancel the whole run.

@@ -21,14 +21,14 @@ class WorkReader(Reader):
         """Return work that workers have taken, also if the lease has expired; each argument narrows that."""
         if self._connection is None:
             return []
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self.home.database):
             return taken_work(self._connection, run_id=run_id, worker=worker, node=node)
 
     def runs_with_work(self) -> list[str]:
         """Return the runs that have a ready node or work that is taken, oldest first."""
         if self._connection is None:
             return []
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self.home.database):
             return runs_with_work(self._connection)
 
     def nodes_by_key(self, run_id: str) -> dict[str, NodeRecord]:

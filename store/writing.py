@@ -27,6 +27,7 @@ _BOUND_TO: Final[Mapping[GrantAction, str]] = MappingProxyType({
     GrantAction.EFFECT: "plan_sha256",
     GrantAction.GATE: "plan_sha256",
     GrantAction.REPLAY: "plan_sha256",
+    GrantAction.EVIDENCE: "plan_sha256",
 })  # fmt: skip
 """Which plan of its node a grant must name."""
 
@@ -243,7 +244,8 @@ class Writer:
         gate: bool,
     ) -> str | None:
         if after.output_sha256 is None:
-            return "it has no output" if after.status is Status.COMPLETED and not gate else None
+            due = (after.status is Status.COMPLETED and not gate) or after.status is Status.VERIFYING
+            return "it has no output" if due else None
         given = outputs.get(after.key)
         if given is not None:
             return None if given.sha256 == after.output_sha256 else "its output is another one"

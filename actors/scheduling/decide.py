@@ -31,7 +31,7 @@ from actors.outcomes import Aborted, Failed, Found, Outcome, Value
 from actors.scheduling import clearing, external, planning, reconciling, retrying
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
-from actors.scheduling.endings import complete, fail, forget, leave, released
+from actors.scheduling.endings import fail, forget, leave, released
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
 from actors.scheduling.outcomes import RECOVERABLE, failure_of, interrupted, is_repeatable, settled, storable
@@ -43,6 +43,7 @@ from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, WAIT, hurry, stop
 from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
+from actors.scheduling.verifying import take_result
 from hostres.errors import Code
 from store.approvals import Accepted, Refused
 from store.clock import Stamp, unix_ms
@@ -267,7 +268,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         return
     if isinstance(outcome, Value):
         leave(turn, node, DEADLINE, OVERDUE)
-        complete(turn, node, outcome)
+        take_result(turn, node, outcome)
         return
     if isinstance(outcome, Found):
         raise TypeError(f"only a reconciliation finds {outcome.finding}")

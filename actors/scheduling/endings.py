@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from pydantic import JsonValue
+
 from actors.actions import CancelTimer, TimerName
 from actors.outcomes import Release, Value
 from actors.scheduling.state import NodeState
@@ -11,15 +13,28 @@ from store.contracts import EventKind, Failure
 from store.lifecycle import RESTING, Status
 
 
-def complete(turn: Turn, node: NodeState, value: Value) -> None:
-    """Complete *node* with *value* and make ready what waited for it alone."""
+def complete(turn: Turn, node: NodeState, value: Value, **told: JsonValue) -> None:
+    """Complete *node* with *value*; see `finish`."""
     turn.output(node, value)
+    finish(turn, node, value.sha256, **told)
+
+
+def finish(turn: Turn, node: NodeState, output_sha256: str, **told: JsonValue) -> None:
+    """Complete *node*, whose output is stored, and make ready what waited for it alone.
+
+    Args:
+        turn: The turn.
+        node: The node.
+        output_sha256: Digest of its output.
+        **told: What its event tells besides.
+
+    """
     node.plan = None
     turn.move(
         node,
         Status.COMPLETED,
-        data={"output_sha256": value.sha256},
-        output_sha256=value.sha256,
+        data={"output_sha256": output_sha256, **told},
+        output_sha256=output_sha256,
         failure=None,
     )
     for dependent in node.dependents:

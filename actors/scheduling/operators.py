@@ -22,8 +22,11 @@ from actors.scheduling.planning import unask
 from actors.scheduling.state import LETS_THROUGH, NodeState, RunState
 from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
+from actors.scheduling.verifying import approve as approve_result
+from actors.scheduling.verifying import verify_again
 from store.approvals import Accepted, Refused, judge
 from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind
+from store.evidence import asked_status, awaits_approval, documents, evidence_refusal, is_judged_again
 from store.lifecycle import RESTING, Status
 from store.plans import ComputeExecutor, PlanPhase
 from store.policy import FailureCode
@@ -50,7 +53,7 @@ def judge_requests(turn: Turn, requests: Iterable[Request]) -> None:
         turn.now.append(
             Judge(
                 request=request,
-                status=node.status if node else None,
+                status=asked_status(node.record, request.kind) if node else None,
                 plan_sha256=node.record.frozen_sha256 if node else None,
             )
         )
@@ -91,7 +94,10 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
             _cancel_node(turn, node)
         case RequestKind.RETRY:
             _grant(turn, node, request, ruling, GrantAction.RETRY)
-            _reopen(turn, node)
+            if _judges_again(request, node):
+                verify_again(turn, node)
+            else:
+                _reopen(turn, node)
         case RequestKind.REPLAY:
             _grant(turn, node, request, ruling, GrantAction.REPLAY)
             _ready(turn, node)
@@ -136,16 +142,28 @@ def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> A
     """Judge *request* by how its node stands now, and by what this host can do."""
     ruling = judge(
         request,
-        status=node.status if node else None,
+        status=asked_status(node.record, request.kind) if node else None,
         plan_sha256=node.record.frozen_sha256 if node else None,
         rules=state.rules,
     )
     refused = None
     if is_acceptance(request):
         refused = nothing_to_accept(state, request)
-    elif node is not None and (request.kind in REOPENS or request.data.get("outcome") == "retry"):
+    elif node is not None and (awaits_approval(node.record) or (node.is_gate and node.evidence_due)):
+        refused = evidence_refusal(request)
+    if node is not None and refused is None and _runs_again(request, node):
         refused = code_is_lacking(state, node)
     return refused if refused is not None and isinstance(ruling, Accepted) else ruling
+
+
+def _runs_again(request: Request, node: NodeState) -> bool:
+    """Say whether *request* makes the node run again, which needs its code."""
+    return (request.kind in REOPENS or request.data.get("outcome") == "retry") and not _judges_again(request, node)
+
+
+def _judges_again(request: Request, node: NodeState) -> bool:
+    """Say whether *request* has the stored result of a node judged again."""
+    return request.kind is RequestKind.RETRY and is_judged_again(node.record) and request.data.get("anew") is not True
 
 
 def cancel_run(turn: Turn) -> None:
@@ -231,16 +249,22 @@ def _grant(
 
 def _approve(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> None:
     _grant(turn, node, request, ruling, _asked_for(node))
-    if not node.is_gate:
+    if node.status is Status.BLOCKED:
+        approve_result(turn, node)
+    elif node.is_gate:
+        turn.change(node, evidence=node.evidence_due)
+        told = {"evidence": documents(node.evidence_due)} if node.evidence_due else {}
+        complete(turn, node, as_value({"approved_by": request.principal, "reason": request.reason}), **told)
+    else:
         _ready(turn, node)
-        return
-    complete(turn, node, as_value({"approved_by": request.principal, "reason": request.reason}))
 
 
 def _asked_for(node: NodeState) -> GrantAction:
-    """Return what a node that requires approval waits to be let through to."""
+    """Return what a node that requires approval waits to be let through to, or to have approved."""
     if node.is_gate:
         return GrantAction.GATE
+    if node.status is Status.BLOCKED:
+        return GrantAction.EVIDENCE
     prepares = node.plan is not None and node.plan.phase is PlanPhase.PREPARATION
     return GrantAction.PREPARATION if prepares else GrantAction.EFFECT
 
@@ -257,7 +281,16 @@ def _deny(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> No
 
 
 def _ready(turn: Turn, node: NodeState) -> None:
-    turn.move(node, Status.READY, failure=None, finished_at=None, cancelling=False, failures=0)
+    turn.move(
+        node,
+        Status.READY,
+        failure=None,
+        finished_at=None,
+        cancelling=False,
+        failures=0,
+        output_sha256=None,
+        evidence=(),
+    )
     turn.state.push_ready(node)
 
 

@@ -8,11 +8,12 @@ from actors.actions import Reconcile, SetTimer, TimerName
 from actors.messages import Admitted
 from actors.outcomes import Aborted, Failed, Finding, Found, Outcome, Value
 from actors.scheduling.asking import ask, withdraw
-from actors.scheduling.endings import complete, fail, leave
+from actors.scheduling.endings import fail, leave
 from actors.scheduling.outcomes import RECOVERABLE, ambiguous, unreconciled
 from actors.scheduling.state import NodeState, Port
 from actors.scheduling.stopping import DEADLINE, OVERDUE
 from actors.scheduling.turn import Turn
+from actors.scheduling.verifying import take_result
 from store.contracts import EventKind, Failure
 from store.lifecycle import Status
 from store.policy import FailureCode, Resume
@@ -112,7 +113,7 @@ def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
     node.reconciling = False
     match outcome:
         case Value():
-            complete(turn, node, outcome)
+            take_result(turn, node, outcome)
         case Found(finding=Finding.RETRY) if resume in RECOVERABLE and node.record.cancelling:
             fail(turn, node, Status.CANCELLED, None)
         case Found(finding=Finding.RETRY) if resume in RECOVERABLE:

@@ -23,6 +23,7 @@ from store.plans import (
     PlannedNode,
 )
 from store.policy import Effect, Resume
+from store.terms import Evidence
 from store.transactions import Claimed, Fence
 
 
@@ -103,6 +104,12 @@ class NodeState:
         return isinstance(executor, AgentExecutor) and executor.external
 
     @property
+    def evidence_due(self) -> tuple[Evidence, ...]:
+        """What it must bring to show for its work."""
+        terms = self.planned.terms
+        return () if terms is None else terms.evidence
+
+    @property
     def noticeable(self) -> bool:
         """Whether anybody could notice that it ran; only then must its intent be durable before it starts."""
         policy = self.planned.policy
@@ -131,8 +138,9 @@ class RunState:
         active: Number of nodes preparing, queued or running here, those that recover or are cleared included.
         leased: Number of nodes that workers outside work on.
         deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
-        outputs: Values of completed nodes.
+        outputs: Values of completed nodes, and of those whose result is verified.
         granted: (node, plan digest) of preparations, effects and gates that a person let through.
+        approved: (node, plan digest, attempt) of each result that a person approved.
         judging: Requests that authority has not answered yet.
         reused: Nodes that were completed before this host took the run up.
         lacking: Nodes whose code this host does not have, and why not.
@@ -159,6 +167,7 @@ class RunState:
     deferred: set[str] = field(default_factory=set)
     outputs: dict[str, JsonValue] = field(default_factory=dict)
     granted: set[tuple[str, str]] = field(default_factory=set)
+    approved: set[tuple[str, str, int]] = field(default_factory=set)
     seen_requests: set[str] = field(default_factory=set)
     judging: set[str] = field(default_factory=set)
     reused: frozenset[str] = frozenset()
@@ -263,6 +272,14 @@ def load(
             (grant.node, grant.plan_sha256)
             for grant in claimed.grants
             if grant.allowed and grant.action in LETS_THROUGH and grant.plan_sha256 is not None
+        },
+        approved={
+            (grant.node, grant.plan_sha256, grant.attempt)
+            for grant in claimed.grants
+            if grant.allowed
+            and grant.action is GrantAction.EVIDENCE
+            and grant.plan_sha256 is not None
+            and grant.attempt is not None
         },
     )
     for lease in claimed.leases:

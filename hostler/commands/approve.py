@@ -10,13 +10,12 @@ from hostler.commands.endings import RESTS
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
 from hostler.commands.posting import Subject, ask, have_it_consumed, look_at, next_step
-from hostler.views.approval import node_plan_json, node_plan_text
+from hostler.views.approval import node_plan_json, node_plan_text, result_text
 from hostler.views.terminal import harmless
 from hostler.views.waiting import Waiting, waiting_on
 from hostres.errors import Code, HostlerError
 from store.contracts import NodeRecord, RequestKind
 from store.home import Home
-from store.lifecycle import Status
 from store.reader import Reader
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ class _Desk:
         waits = [
             waiting
             for waiting in waiting_on(subject.run_id, subject.plan, subject.nodes.values())
-            if waiting.reason is Status.APPROVAL_REQUIRED
+            if waiting.approvable
         ]
         if not waits and not self._json:
             print_line(f"nothing of {subject.run_id} waits for approval")
@@ -92,11 +91,7 @@ class _Desk:
     def one(self, node: NodeRecord) -> int:
         """Show the exact plan of a node and ask."""
         subject = self._subject
-        waits = [
-            waiting
-            for waiting in waiting_on(subject.run_id, subject.plan, [node])
-            if waiting.reason is Status.APPROVAL_REQUIRED
-        ]
+        waits = [waiting for waiting in waiting_on(subject.run_id, subject.plan, [node]) if waiting.approvable]
         if not waits:
             # Says that there is nothing to answer, or that this principal may not.
             self.answer(node, node.frozen_sha256)
@@ -130,6 +125,8 @@ class _Desk:
             plan_sha256 = waiting.plan_sha256
             if plan_sha256 is not None:
                 print_line(node_plan_text(self._reader.node_plan(plan_sha256), plan_sha256))
+            if node.output_sha256 is not None:
+                print_line(result_text(node, self._reader.output(self._subject.run_id, node.key)))
             print_line(f"  {harmless(waiting.message)}")
             if not asks:
                 print_line(f"nothing was decided; to {self._kind} it:\n  {self._command(waiting)}")

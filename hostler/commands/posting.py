@@ -13,6 +13,7 @@ from hostres.errors import Code, HostlerError
 from store.approvals import Refused, judge
 from store.clock import SystemClock
 from store.contracts import NodeRecord, Request, RequestKind
+from store.evidence import asked_status
 from store.fields import SHA256_PATTERN
 from store.heads import refuse_if_imported
 from store.home import Home
@@ -108,7 +109,11 @@ def ask(
         data=data or {},
         at=clock.now().at,
     )
-    ruling = judge(request, status=node.status if node else None, plan_sha256=node.frozen_sha256 if node else None)
+    ruling = judge(
+        request,
+        status=asked_status(node, kind) if node else None,
+        plan_sha256=node.frozen_sha256 if node else None,
+    )
     if isinstance(ruling, Refused):
         raise HostlerError(ruling.code, ruling.what, ruling.todo)
     post(home, request, clock=clock)

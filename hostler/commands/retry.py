@@ -17,8 +17,13 @@ def add(subparsers: "Subparsers") -> None:
         subparsers, "retry", description="let a failed or blocked node be tried again", example="- transcode"
     )
     add_answer(parser)
+    parser.add_argument(
+        "--anew",
+        action="store_true",
+        help="run a blocked node again whose result is there; otherwise that result is checked again",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Post the request."""
-    return answer(args, RequestKind.RETRY, done="may be tried again")
+    return answer(args, RequestKind.RETRY, done="may be tried again", data={"anew": True} if args.anew else None)

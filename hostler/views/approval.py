@@ -1,12 +1,17 @@
 """The exact plan of a node as a person sees it before answering."""
 
-from typing import Any
+from typing import Any, Final
 
 import orjson
+from pydantic import JsonValue
 
 from hostler.views.naming import claims_text, runs_text
 from hostler.views.terminal import duration, harmless
+from store.contracts import NodeRecord
 from store.plans import GateExecutor, NodePlan, PlanPhase
+
+MOST_SHOWN: Final = 4000
+"""Characters of an output that a person is shown before an answer."""
 
 
 def node_plan_json(plan: NodePlan, plan_sha256: str) -> dict[str, Any]:
@@ -38,6 +43,26 @@ def node_plan_text(plan: NodePlan, plan_sha256: str) -> str:
         *(f"  {'     ' if index else 'input'}   {harmless(line)}" for index, line in enumerate(given)),
     ]
     return "\n".join(lines)
+
+
+def result_text(node: NodeRecord, output: JsonValue) -> str:
+    """Return what a node gave, which is approved after it was made.
+
+    Args:
+        node: The node.
+        output: Its output.
+
+    """
+    shown = [f"{each.id} ({each.type})" for each in node.evidence] or ["nothing"]
+    text = orjson.dumps(output, option=orjson.OPT_INDENT_2).decode()
+    given = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    return "\n".join(
+        [
+            f"  result  {node.output_sha256} of attempt {node.attempt}",
+            f"  shows   {harmless(', '.join(shown))}",
+            *(f"  {'      ' if index else 'output'}  {harmless(line)}" for index, line in enumerate(given.split("\n"))),
+        ]
+    )
 
 
 def _what_for(plan: NodePlan) -> list[str]:

@@ -12,6 +12,7 @@ from hostler.views.naming import executor_name, runs_text
 from hostler.views.terminal import duration, harmless, shown_path, table
 from hostler.views.waiting import waiting_on
 from store.contracts import NodeRecord
+from store.evidence import documents
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
 from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
 from store.reader import Owner, RunView
@@ -66,6 +67,9 @@ def _node_json(planned: PlannedNode, node: NodeRecord) -> dict[str, Any]:
         value = getattr(node, name)
         if value is not None:
             shape[name] = value
+    due = planned.terms.evidence if planned.terms is not None else ()
+    if due or node.evidence:
+        shape["evidence"] = {"due": documents(due), "brought": documents(node.evidence)}
     if node.failure is not None:
         shape["failure"] = node.failure.model_dump(mode="json")
     return shape

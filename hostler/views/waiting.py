@@ -6,8 +6,10 @@ from typing import Any
 
 from hostler.views.naming import executor_name
 from store.contracts import NodeRecord
+from store.evidence import awaits_approval, is_judged_again
 from store.lifecycle import RESTING, Status
 from store.plans import GraphPlan, PlannedNode
+from store.policy import FailureCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +22,7 @@ class Waiting:
         plan_sha256: Its exact plan, where it has one.
         command: What to type.
         otherwise: What else could be typed instead.
+        approvable: Whether a person's approval is all that it waits for.
 
     """
 
@@ -29,6 +32,7 @@ class Waiting:
     plan_sha256: str | None
     command: str
     otherwise: tuple[str, ...] = ()
+    approvable: bool = False
 
     def typed(self, indent: str) -> list[str]:
         """Return the commands as lines that begin with *indent*."""
@@ -72,6 +76,13 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
             message = "trusted code was interrupted; it may or may not have run to its end"
             command = f"hostler replay {run_id} {node.key}"
             otherwise = (f"hostler cancel {run_id} --node {node.key}",)
+        case _ if awaits_approval(node):
+            message = f"its result is there; {node.failure.message if node.failure else ''}"
+            command = f"hostler approve {run_id} {node.key} --plan {node.frozen_sha256}"
+            otherwise = (f"{command} --deny",)
+        case _ if is_judged_again(node) and node.failure is not None and node.failure.code is FailureCode.INVALID_DATA:
+            message = f"its result is there; {node.failure.message}"
+            command = f"hostler retry {run_id} {node.key} --anew"
         case _:
             message = node.failure.message if node.failure else "it needs an operator"
             command = f"hostler retry {run_id} {node.key}"
@@ -82,4 +93,5 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
         plan_sha256=node.frozen_sha256,
         command=command,
         otherwise=otherwise,
+        approvable=node.status is Status.APPROVAL_REQUIRED or awaits_approval(node),
     )

@@ -10,7 +10,7 @@ from store.verification.examination import Examination
 from store.verification.findings import Fault
 from store.verification.retelling import Retelling, ToldGrant
 
-_BOUND_TO_ATTEMPT: Final = frozenset({GrantAction.REPLAY, GrantAction.SETTLE})
+_BOUND_TO_ATTEMPT: Final = frozenset({GrantAction.REPLAY, GrantAction.SETTLE, GrantAction.EVIDENCE})
 
 
 def examine_answers(examination: Examination, plan: GraphPlan, told: Retelling | None) -> int:

@@ -23,6 +23,7 @@ class Fault(StrEnum):
     REQUEST = "request-mismatch"
     CLAIM = "claim-mismatch"
     LEASE = "lease-mismatch"
+    EVIDENCE = "evidence-mismatch"
     ARCHIVE = "archive-mismatch"
 
 

@@ -10,6 +10,7 @@ from hostres.errors import HostlerError
 from store import chain
 from store.clock import unix_ms
 from store.contracts import Failure, NodeRecord, Summary
+from store.evidence import documents
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.plans import GraphPlan
 from store.references import references, resolve
@@ -69,6 +70,8 @@ def compare_nodes(examination: Examination, records: Mapping[str, NodeRecord], t
             if stands != says:
                 what = f"its record says {name} {stands}, the log {says}"
                 examination.wrong(Fault.STATUS, "nodes", what, node=key)
+        if documents(record.evidence) != node.evidence:
+            examination.wrong(Fault.STATUS, "nodes", "its evidence is not what the log tells of", node=key)
         if record.status is Status.CORRECTIVE and not _same_delay(record, node):
             examination.wrong(Fault.STATUS, "nodes", "its next try is not due when the log says", node=key)
         if record.status in FINAL | RESTING and not _same_failure(record.failure, node):

@@ -41,6 +41,7 @@ class ToldNode:
     preparation_sha256: str | None = None
     plan_sha256: str | None = None
     output_sha256: str | None = None
+    evidence: list[Any] = field(default_factory=list)
     started_at: str | None = None
     finished_at: str | None = None
     failure: Mapping[str, Any] | None = None
@@ -202,9 +203,14 @@ class Retelling:
         node.attempt = event.attempt or 0
         failure = event.data.get("failure")
         node.failure = failure if node.status in FINAL | RESTING and isinstance(failure, dict) else None
-        if node.status is Status.COMPLETED:
+        if Status.READY in path:
+            node.output_sha256, node.evidence = None, []
+        if node.status is Status.COMPLETED or "output_sha256" in event.data:
             node.output_sha256 = _text(event.data.get("output_sha256"))
         node.worker = _text(event.data.get("worker")) if node.status is Status.RUNNING else None
+        evidence = event.data.get("evidence")
+        if isinstance(evidence, list):
+            node.evidence = evidence
         delay = event.data.get("delay_ms")
         node.put_off = (event.at, delay) if node.status is Status.CORRECTIVE and isinstance(delay, int) else None
 

@@ -16,6 +16,7 @@ from store.heads import counts_text, unknown_run
 from store.lifecycle import RunStatus
 from store.limits import Limits
 from store.verification.answers import examine_answers
+from store.verification.evidence import examine_evidence
 from store.verification.exact_plans import examine_plans
 from store.verification.examination import Examination, lenient
 from store.verification.findings import Fault, Verdict, printable
@@ -81,6 +82,8 @@ def _verify(examination: Examination, alive: Callable[[str], bool] | None, limit
         if len(records) == len(plan.nodes):
             _check_counts(examination, columns, records)
     if told is not None:
+        if plan is not None:
+            examine_evidence(examination, plan, records, told)
         compare_nodes(examination, records, told)
         compare_run(examination, columns, told, alive=alive)
         if columns.imported_sha256 is None:  # nobody works on a mere record

@@ -18,6 +18,7 @@ from actors.worker_messages import (
     Calling,
     Gave,
     LeaseAt,
+    Shown,
     Start,
     Stop,
     frame_of,
@@ -25,6 +26,7 @@ from actors.worker_messages import (
     from_worker,
 )
 from store.policy import FailureCode
+from store.terms import EvidenceType
 
 LEASE = LeaseAt(fd=5, place="/m/t", ticket=1, nonce="n", claims={"cpu": 1}, admitted_boot_ns=7)
 START = Start(
@@ -43,6 +45,7 @@ OF_WORKER = (
     Advanced(fraction=0.5, text="half", speed=None, left_s=2.0),
     Asked(id=0, what="publication"),
     Gave(),
+    Shown(id="suite", type=EvidenceType.TEST),
     Broke(code=FailureCode.INTERNAL, message="m", todo="t", retryable=False),
 )
 BROKE = {"kind": "broke", "code": "internal", "message": "m", "todo": "t", "retryable": False}

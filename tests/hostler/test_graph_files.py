@@ -127,10 +127,40 @@ def test_a_registered_operation_can_be_named(tmp_path: Path) -> None:
     assert "nodes[0]: node a: there is no operation files.publsh@1; use one of: files.publish@1" in line
 
 
-@pytest.mark.parametrize("field", ["parent", "owner", "budget", "authority", "evidence"])
+@pytest.mark.parametrize("field", ["parent", "owner", "budget", "authority"])
 def test_fields_of_nodes_that_this_version_does_not_act_on_are_refused_by_name(tmp_path: Path, field: str) -> None:
     line = refusal(write(tmp_path, node(**{field: 1})))
     assert f"nodes[0].{field}: this version does not know {field} yet" in line
+
+
+def test_a_node_says_which_evidence_it_must_bring(tmp_path: Path) -> None:
+    due = [{"id": "suite", "type": "test"}, {"id": "look", "type": "human-approval"}]
+    (planned,) = compiled(
+        write(tmp_path, command() | {"nodes": [command()["nodes"][0] | {"evidence": due}]}), text="a"
+    ).plan.nodes
+    assert planned.terms is not None
+    assert [(each.id, each.type.value) for each in planned.terms.evidence] == [
+        ("suite", "test"),
+        ("look", "human-approval"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("due", "executor", "why"),
+    [
+        ([{"id": "a", "type": "test"}, {"id": "a", "type": "commit"}], None, "evidence a is due twice"),
+        (
+            [{"id": "a", "type": "test"}],
+            {"gate": "merge"},
+            "evidence a (test) can never be brought: a gate runs nothing",
+        ),
+        ([{"id": "a", "type": "vibes"}], None, "evidence"),
+        ([{"id": "a"}], None, "evidence"),
+    ],
+)
+def test_evidence_that_cannot_be_brought_is_refused(tmp_path: Path, due: Any, executor: Any, why: str) -> None:
+    more = {} if executor is None else {"executor": executor}
+    assert why in refusal(write(tmp_path, node(evidence=due, **more)))
 
 
 def test_so_are_limits_of_owners(tmp_path: Path) -> None:

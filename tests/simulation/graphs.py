@@ -5,6 +5,7 @@ import random
 from actors.scheduling.state import Port
 from store.plans import OperationExecutor, PlannedNode, RunLimits
 from store.policy import Effect, Policy, PreparationKind, Resume, Retry
+from store.terms import Evidence, EvidenceType, Terms
 from tests.actors.support import code, gate, planned
 
 OPERATIONS = tuple(OperationExecutor(operation=f"test.op{index}", version=1) for index in range(4))
@@ -29,8 +30,21 @@ def random_graph(chance: random.Random) -> list[PlannedNode]:
                 node = code(key, *after)
             case _:
                 node = planned(key, *after, policy=random_policy(chance), executor=chance.choice(OPERATIONS))
-        nodes.append(node.model_copy(update={"priority": chance.choice([0, 0, 5, -5])}))
+        more = {"priority": chance.choice([0, 0, 5, -5]), "terms": random_terms(chance, node)}
+        nodes.append(node.model_copy(update=more))
     return nodes
+
+
+SUITE = Evidence(id="suite", type=EvidenceType.TEST)
+APPROVAL = Evidence(id="look", type=EvidenceType.HUMAN_APPROVAL)
+
+
+def random_terms(chance: random.Random, node: PlannedNode) -> Terms | None:
+    """Return which evidence is due of a node; of most none."""
+    if chance.random() < 0.75:
+        return None
+    brings = isinstance(node.executor, OperationExecutor)
+    return Terms(evidence=chance.choice([(SUITE,), (SUITE, APPROVAL), (APPROVAL,)] if brings else [(APPROVAL,)]))
 
 
 def random_policy(chance: random.Random) -> Policy:

@@ -37,18 +37,19 @@ from actors.messages import (
     Returned,
     SchedulingMessage,
 )
-from actors.outcomes import Aborted, Exact, Failed, Finding, Found, Outcome, Prepared
+from actors.outcomes import Aborted, Exact, Failed, Finding, Found, Outcome, Prepared, Value
 from actors.scheduling.decide import decide
 from actors.scheduling.operators import as_value
 from actors.scheduling.state import load
 from store.clock import Stamp, instant
-from store.contracts import Request, RequestKind
+from store.contracts import GrantAction, NodeRecord, Request, RequestKind
+from store.evidence import awaits_approval, is_judged_again
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, Status, run_status
 from store.policy import FailureCode, Resume
 from store.requests import cancel_id
 from store.transactions import Transaction
 from tests.actors.support import HUMAN, RUN_ID, Model, rule
-from tests.simulation.graphs import PORTS, random_graph, random_limits
+from tests.simulation.graphs import APPROVAL, PORTS, random_graph, random_limits
 from tests.simulation.surroundings import RECOVERABLE, Effects, Machine, Work
 from tests.store.stores import AnyStore
 
@@ -273,9 +274,17 @@ class World:
         if work.reason is not None and self.random.random() < 0.8:
             return Aborted(reason=work.reason, left=("x",) if self.random.random() < 0.05 else ())
         if (work.did or work.resume is Resume.DETERMINISTIC) and self.random.random() < 0.75:
-            return as_value({"n": self.random.randint(0, 9)})
+            return self.value(work, {"n": self.random.randint(0, 9)})
         dispatched = work.did or self.random.random() < 0.8
         return Failed(code=self.random.choice(list(FailureCode)), message="m", todo="t", dispatched=dispatched)
+
+    def value(self, work: Work, value: object) -> Value:
+        """Return a value with evidence: mostly what is due, now and then too little or too much."""
+        terms = work.planned.terms
+        due = tuple(each for each in terms.evidence if each != APPROVAL) if terms is not None else ()
+        brought = self.random.choice([due, due, due, (), (*due, APPROVAL)]) if terms is not None else ()
+        made = as_value(value)  # type: ignore[arg-type]
+        return Value(value=made.value, data=made.data, sha256=made.sha256, evidence=brought)
 
     def found(self, work: Work) -> Outcome:
         """Return what a reconciliation finds: the truth, or nothing."""
@@ -284,7 +293,7 @@ class World:
         if self.random.random() < 0.15:
             return Failed(code=FailureCode.UNAVAILABLE, message="m", todo="t")
         if self.effects.happened[work.node]:
-            return as_value({"found": True})
+            return self.value(work, {"found": True})
         finding = Finding.RETRY if work.resume in RECOVERABLE else Finding.AMBIGUOUS
         return Found(finding=self.random.choice([finding, finding, Finding.INCOMPATIBLE]), message="m")
 
@@ -334,6 +343,12 @@ class World:
             case Status.AMBIGUOUS_CODE:
                 self.effects.leave[key] += 1
                 self.ask(RequestKind.REPLAY, key)
+            case Status.BLOCKED if awaits_approval(self.state.nodes[key].record):
+                self.ask(self.random.choice([RequestKind.APPROVE, RequestKind.APPROVE, RequestKind.DENY]), key)
+            case Status.BLOCKED if is_judged_again(self.state.nodes[key].record) and self.random.random() < 0.8:
+                self.effects.leave[key] += 1
+                self.effects.happened[key] = 0  # what it did is given up with its result
+                self.ask(RequestKind.RETRY, key, anew=True)
             case Status.BLOCKED | Status.FAILED:
                 self.effects.leave[key] += 1
                 self.ask(RequestKind.RETRY, key)
@@ -378,6 +393,18 @@ class World:
             assert state.status is self.model.status
         self.finished |= {key for key, record in self.model.records.items() if record.status is Status.COMPLETED}
 
+    def check_evidence(self, record: NodeRecord) -> None:
+        """A completed node has shown what was due, and a person approved what a person must."""
+        terms = self.planned[record.key].terms
+        grants = [grant for grant in self.model.grants if grant.node == record.key and grant.allowed]
+        settled = any(grant.action is GrantAction.SETTLE for grant in grants)
+        if record.status is not Status.COMPLETED or terms is None or settled:
+            return
+        assert set(record.evidence) == set(terms.evidence)
+        if APPROVAL in terms.evidence:
+            actions = {(grant.action, grant.attempt or 0) for grant in grants}
+            assert actions & {(GrantAction.EVIDENCE, record.attempt), (GrantAction.GATE, 0)}, "nobody approved it"
+
     def check_end(self) -> None:
         """Nothing is held once all messages have arrived, and every node has ended with a reason."""
         while self.inbox:
@@ -388,5 +415,6 @@ class World:
         for record in self.model.records.values():
             assert record.status in FINAL
             assert record.status is not Status.FAILED or record.failure is not None
+            self.check_evidence(record)
         for transaction in self.model.transactions:
             assert transaction.fence.generation <= self.model.generation

@@ -209,7 +209,8 @@ class MemoryStore:
             outputs={
                 key: run.outputs[key][1]
                 for key, node in run.nodes.items()
-                if node.status is Status.COMPLETED and node.output_sha256 is not None
+                if node.status in (Status.COMPLETED, Status.VERIFYING, Status.BLOCKED)
+                and node.output_sha256 is not None
             },
             plans={
                 key: run.plans[node.frozen_sha256]
@@ -378,6 +379,7 @@ class MemoryStore:
                 )
             )
             and (after.output_sha256 is not None or after.status is not Status.COMPLETED or gate)
+            and (after.output_sha256 is not None or after.status is not Status.VERIFYING)
             and after.output_sha256 in (None, run.outputs.get(after.key, (None, None))[0])
         )
         if not fits:

@@ -91,7 +91,7 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
             "70c7623c40a2961d5abcc144a245be6c5eff843f6361158819d1b96b49249321",
         ),
         (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
-        (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "2f827137316967c6fe688c70edd0850bcd988c886dd1c8ed442ee1aa6d4fa2ac"),
+        (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "d1638796e440811568be852b9342e2da27e1614e9627dd8a53827f7bd8960578"),
         (
             RunRecord(
                 run_id=RUN, workflow="w", workflow_version=1, plan_sha256=SHA, folder="/films", source="w.py:f",

@@ -390,7 +390,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
             return before, [], []
         pool = legal if legal and not rarely(data, 10) else candidates
         after = data.draw(st.sampled_from(pool))
-        if after.status is Status.COMPLETED or data.draw(st.booleans()):
+        if after.status in (Status.COMPLETED, Status.VERIFYING) or data.draw(st.booleans()):
             output = Output.of(before.key, data.draw(st.sampled_from(VALUES)))
             if not rarely(data, 10):
                 after = moved(after, after.status, output_sha256=output.sha256)

@@ -1,0 +1,72 @@
+"""A result is there and stored: its evidence is judged before the node counts as completed.
+
+The result is durable in the transaction in which it is judged, or before. So a node that is blocked here has done its
+work: a retry judges the same result again, and only a person who wants that has it made anew.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from actors.outcomes import Value
+from actors.scheduling.endings import complete, fail, finish
+from actors.scheduling.state import NodeState
+from actors.scheduling.turn import Turn
+from store.contracts import Failure
+from store.evidence import documents, failure_of, shortfall
+from store.lifecycle import Status
+
+
+def take_result(turn: Turn, node: NodeState, value: Value) -> None:
+    """Take what the attempt of a running node gave: complete it, or verify first what its terms ask for.
+
+    Args:
+        turn: The turn.
+        node: A running node that does not count as active any more.
+        value: What it gave.
+
+    """
+    if not node.evidence_due and not value.evidence:
+        complete(turn, node, value)
+        return
+    turn.output(node, value)
+    told: dict[str, JsonValue] = {"output_sha256": value.sha256, "evidence": documents(value.evidence)}
+    turn.move(node, Status.VERIFYING, data=told, output_sha256=value.sha256, evidence=value.evidence, failure=None)
+    verify(turn, node)
+
+
+def verify_again(turn: Turn, node: NodeState) -> None:
+    """Judge the stored result of a blocked node anew."""
+    turn.move(node, Status.VERIFYING, failure=None)
+    verify(turn, node)
+
+
+def approve(turn: Turn, node: NodeState) -> None:
+    """Go on with a result that a person has just approved."""
+    turn.state.approved.add(_result_of(node))
+    verify_again(turn, node)
+
+
+def verify(turn: Turn, node: NodeState) -> None:
+    """Judge the evidence of a node whose result is stored."""
+    due = node.evidence_due
+    found = shortfall(due, node.record.evidence, approved=_result_of(node) in turn.state.approved)
+    if found is not None:
+        failure = failure_of(found, run_id=turn.state.run_id, node=node.key)
+        block(turn, node, failure, {"evidence_wanting": found.document()})
+        return
+    turn.change(node, evidence=due)
+    finish(turn, node, node.record.output_sha256 or "", evidence=documents(due))
+
+
+def block(turn: Turn, node: NodeState, failure: Failure, told: Mapping[str, JsonValue]) -> None:
+    """Let a person decide; where one has decided already that the node is to end, it ends."""
+    if node.record.cancelling:
+        fail(turn, node, Status.CANCELLED, failure)
+        return
+    turn.move(node, Status.BLOCKED, data=told, failure=failure)
+
+
+def _result_of(node: NodeState) -> tuple[str, str, int]:
+    """Name the result that a person approves: that of one attempt of one exact plan."""
+    return node.key, node.record.plan_sha256 or "", node.record.attempt

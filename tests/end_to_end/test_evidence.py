@@ -1,0 +1,77 @@
+"""A run that must show evidence, by the command line alone: blocked, explained, approved, proved, taken elsewhere."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from hostler.config import Config
+from store.contracts import NodeRecord
+from store.records import decode, encode
+from store.values import Domain, digest_bytes
+from tests.end_to_end.support import command, graph, hostler, refused, shown, statuses, told
+
+SUITE = '[{"id": "suite", "type": "test"}]'
+DUE = [{"id": "suite", "type": "test"}, {"id": "look", "type": "human-approval"}]
+
+
+def reporting(key: str, text: str, **more: Any) -> dict[str, Any]:
+    """Return a command that reports *text* as its evidence."""
+    return command(key, "sh", "-c", 'printf "%s" "$0" > "$HOSTLER_EVIDENCE"', text) | {"evidence": DUE, **more}
+
+
+def test_a_result_rests_until_a_person_approves_it_and_the_run_can_be_proved_at_every_step(tmp_path: Path) -> None:
+    workflow = graph(tmp_path, reporting("make", SUITE), command("use", "true", after=("make",)))
+    hostler("run", workflow, code=3)
+    seen = shown()
+    (waiting,) = seen["waiting_on"]
+    assert waiting["reason"] == "blocked"
+    assert waiting["message"] == "its result is there; evidence unapproved: look (human-approval)"
+    assert waiting["command"] == f"hostler approve {seen['run_id']} make --plan {waiting['plan_sha256']}"
+    (make,) = [node for node in seen["nodes"] if node["key"] == "make"]
+    assert make["evidence"]["brought"] == [{"id": "suite", "type": "test"}]
+    assert waiting["command"] in hostler("why", "-", "make")
+    assert "exit_code" in hostler("approve", "-", "make", code=3), "what is approved is not shown"
+    archive = tmp_path / "blocked.run"
+    hostler("export", "-", str(archive))
+    hostler("verify", str(archive))
+    refused("approve", "-", "make", "--plan", waiting["plan_sha256"], code=5, HOSTLER_NODE="agent")
+    hostler("approve", "-", "make", "--plan", waiting["plan_sha256"])
+    assert statuses() == {"make": "completed", "use": "ready"}
+    hostler("resume", "-")
+    hostler("verify", "-")
+    kinds = [event["data"]["action"] for event in _events() if event["kind"] == "grant"]
+    assert kinds == ["evidence"]
+    _rewrite("make", evidence=())
+    (found,) = told("verify", "-", code=2)["results"]
+    assert {problem["code"] for problem in found["problems"]} == {"evidence-mismatch", "status-mismatch"}
+
+
+def test_a_result_whose_evidence_is_wrong_is_judged_again_or_made_anew_as_a_person_says(tmp_path: Path) -> None:
+    counter = tmp_path / "count"
+    script = f'echo ran >> {counter}; [ -e {tmp_path}/good ] && printf "%s" "$0" > "$HOSTLER_EVIDENCE"; true'
+    node = command("make", "sh", "-c", script, SUITE) | {"evidence": DUE[:1]}
+    hostler("run", graph(tmp_path, node), code=3)
+    assert "missing: suite (test)" in hostler("why", "-", "make")
+    hostler("retry", "-", "make")
+    hostler("resume", "-", code=3)
+    assert counter.read_text() == "ran\n", "a result that was there was made again"
+    (tmp_path / "good").touch()
+    hostler("retry", "-", "make", "--anew")
+    hostler("resume", "-")
+    assert counter.read_text() == "ran\nran\n"
+    assert statuses() == {"make": "completed"}
+
+
+def _events() -> list[Any]:
+    return [json.loads(line) for line in hostler("events", "-", "--json").splitlines()]
+
+
+def _rewrite(key: str, **changes: Any) -> None:
+    """Change a stored record as somebody would who knows how its digest is made."""
+    with closing(sqlite3.connect(Config.load().home / "runs.db")) as connection, connection:
+        (data,) = connection.execute("SELECT record FROM nodes WHERE key = ?", (key,)).fetchone()
+        changed = encode(decode(NodeRecord, data, key).model_copy(update=changes))
+        sha256 = digest_bytes(Domain.RECORD, changed)
+        connection.execute("UPDATE nodes SET record = ?, sha256 = ? WHERE key = ?", (changed, sha256, key))
