@@ -163,12 +163,14 @@ class Judge:
     Attributes:
         status: Of the node, None for a request about the whole run.
         plan_sha256: The node's exact plan.
+        parents_owner: Id of the owner of the node's parent.
 
     """
 
     request: Request
     status: Status | None
     plan_sha256: str | None
+    parents_owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

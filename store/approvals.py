@@ -54,6 +54,7 @@ class Rule:
         action: What is wanted.
         effect: The effect of the node that it is wanted for.
         preparation: What the node's planner wants to look at.
+        parents_owner: Whether it is only about whoever owns the parent of the node.
 
     """
 
@@ -63,13 +64,21 @@ class Rule:
     action: str | None = None
     effect: Effect | None = None
     preparation: PreparationKind | None = None
+    parents_owner: bool = False
 
     def matches(
-        self, principal_kind: str, action: str, effect: Effect | None, preparation: PreparationKind | None
+        self,
+        principal_kind: str,
+        action: str,
+        effect: Effect | None,
+        preparation: PreparationKind | None,
+        *,
+        parents_owner: bool = False,
     ) -> bool:
         """Say whether the rule is about that."""
         return (
-            self.principal_kind in (None, principal_kind)
+            self.parents_owner <= parents_owner
+            and self.principal_kind in (None, principal_kind)
             and self.action in (None, action)
             and self.effect in (None, effect)
             and self.preparation in (None, preparation)
@@ -80,6 +89,8 @@ _HUMANS_ONLY: Final = (
     Action.APPROVE, Action.RETRY, Action.REPLAY, Action.SETTLE, Action.CORRECT, Action.CANCEL, Action.RECOVER,
     Action.BUDGET,
 )  # fmt: skip
+_RECOVERY: Final = (Action.RETRY, Action.CORRECT, Action.CANCEL, Action.RECOVER)
+"""What whoever owns its parent may do with a node that got into trouble."""
 
 DEFAULT_RULES: Final = (
     *(
@@ -94,6 +105,10 @@ DEFAULT_RULES: Final = (
         Rule(id=f"default.human-{action}", principal_kind="human", action=action, verdict=Verdict.ALLOW)
         for action in _HUMANS_ONLY
     ),
+    *(
+        Rule(id=f"default.owner-{action}", parents_owner=True, action=action, verdict=Verdict.ALLOW)
+        for action in _RECOVERY
+    ),
 )
 """In order; the first match wins, and no match is a denial."""
 
@@ -104,6 +119,11 @@ def principal_kind(principal: str) -> str | None:
     return kind if colon and name and kind in PRINCIPAL_KINDS else None
 
 
+def is_owner(principal: str, owner: str | None) -> bool:
+    """Say whether the principal `kind:id` is the owner of that id."""
+    return owner is not None and principal_kind(principal) is not None and principal.partition(":")[2] == owner
+
+
 def verdict(
     rules: Sequence[Rule],
     *,
@@ -111,6 +131,7 @@ def verdict(
     action: str,
     effect: Effect | None,
     preparation: PreparationKind | None = None,
+    parents_owner: bool = False,
 ) -> tuple[Verdict, str]:
     """Ask the rules.
 
@@ -120,6 +141,7 @@ def verdict(
         action: What is wanted.
         effect: The effect of the node that it is wanted for; None where it is about no one node.
         preparation: What is to be looked at, for the action prepare.
+        parents_owner: Whether the principal owns the parent of the node.
 
     Returns:
         What they say, and the id of the rule that said it (`NO_RULE` if none matched).
@@ -128,7 +150,7 @@ def verdict(
     kind = principal_kind(principal)
     if kind is not None:
         for rule in rules:
-            if rule.matches(kind, action, effect, preparation):
+            if rule.matches(kind, action, effect, preparation, parents_owner=parents_owner):
                 return rule.verdict, rule.id
     return Verdict.DENY, NO_RULE
 
@@ -223,6 +245,7 @@ def judge(
     plan_sha256: str | None,
     rules: Sequence[Rule] = DEFAULT_RULES,
     effect: Effect | None = None,
+    parents_owner: str | None = None,
 ) -> Accepted | Refused:
     """Say whether *request* may be consumed.
 
@@ -232,16 +255,23 @@ def judge(
         plan_sha256: The digest of the node's frozen plan, if it has one.
         rules: The authority rules, in order.
         effect: The effect of the node.
+        parents_owner: Id of the owner of the node's parent, who may recover its children.
 
     """
     about = f"node {request.node}" if request.node else "the run"
     what_for = ACTIONS[request.kind]
-    said, rule = verdict(rules, principal=request.principal, action=what_for, effect=effect)
+    said, rule = verdict(
+        rules,
+        principal=request.principal,
+        action=what_for,
+        effect=effect,
+        parents_owner=is_owner(request.principal, parents_owner),
+    )
     if said is not Verdict.ALLOW:
         return Refused(
             code=Code.CONFLICT,
             what=f"{request.principal} may not {request.kind} {about} (rule {rule})",
-            todo="a person must do it, from a shell that no node of a run has started",
+            todo=_who(what_for, parents_owner),
         )
     if request.node is None and request.kind not in OF_RUN:
         return Refused(code=Code.CONFLICT, what=f"the request to {request.kind} names no node", todo="name one")
@@ -265,3 +295,11 @@ def judge(
             todo=f"look at it again with `hostler approve {request.run_id} {request.node}`",
         )
     return Accepted(rule=rule)
+
+
+def _who(action: Action, parents_owner: str | None) -> str:
+    """Say who may do it."""
+    person = "a person must do it, from a shell that no node of a run has started"
+    if action in _RECOVERY and parents_owner is not None:
+        return f"{person}; or the owner of its parent, {parents_owner}"
+    return person

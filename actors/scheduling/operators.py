@@ -51,6 +51,7 @@ def judge_requests(turn: Turn, requests: Iterable[Request]) -> None:
                 request=request,
                 status=node.status if node else None,
                 plan_sha256=node.record.frozen_sha256 if node else None,
+                parents_owner=state.parents_owner(node) if node else None,
             )
         )
 
@@ -128,6 +129,7 @@ def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> A
         status=node.status if node else None,
         plan_sha256=node.record.frozen_sha256 if node else None,
         rules=state.rules,
+        parents_owner=state.parents_owner(node) if node else None,
     )
     refused = None
     if is_acceptance(request):

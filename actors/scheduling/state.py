@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from store.approvals import DEFAULT_RULES, Accepted, Rule
 from store.contracts import GrantAction, NodeRecord, Request, RunRecord
+from store.delegation import parents_owner
 from store.lifecycle import RunStatus, Status
 from store.plans import ComputeExecutor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
 from store.policy import Effect, Resume
@@ -172,6 +173,10 @@ class RunState:
     def has(self, node: NodeState, port: Port) -> bool:
         """Say whether the operation of *node* brings *port*."""
         return port in (self.ports_of(node) or ())
+
+    def parents_owner(self, node: NodeState) -> str | None:
+        """Return the id of the owner of the node that delegated *node*."""
+        return parents_owner(node.planned, lambda key: self.nodes[key].planned if key in self.nodes else None)
 
     def dependents_of(self, node: NodeState) -> list[NodeState]:
         """Return all that depends on *node*, directly or through others, each after what it depends on in this set."""
