@@ -164,6 +164,7 @@ class Judge:
         status: Of the node, None for a request about the whole run.
         plan_sha256: The node's exact plan.
         parents_owner: Id of the owner of the node's parent.
+        revision: Of the node's input.
 
     """
 
@@ -171,6 +172,7 @@ class Judge:
     status: Status | None
     plan_sha256: str | None
     parents_owner: str | None = None
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

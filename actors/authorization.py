@@ -29,6 +29,7 @@ class Authorization(Shell):
                     plan_sha256=case.plan_sha256,
                     rules=self._rules,
                     parents_owner=case.parents_owner,
+                    revision=case.revision,
                 )
                 tell(reply_to, Judged(request=case.request, ruling=ruling))
             case _:

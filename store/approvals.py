@@ -14,6 +14,7 @@ from hostres.errors import Code
 from store.contracts import Request, RequestKind
 from store.lifecycle import FINAL, Status
 from store.policy import Effect, PreparationKind
+from store.transitions import CORRECTABLE
 
 PRINCIPAL_KINDS: Final = frozenset({"human", "agent", "service"})
 NO_RULE: Final = "none"
@@ -215,6 +216,7 @@ ACTIONS: Final[Mapping[RequestKind, Action]] = MappingProxyType(
         RequestKind.RETRY: Action.RETRY,
         RequestKind.REPLAY: Action.REPLAY,
         RequestKind.SETTLE: Action.SETTLE,
+        RequestKind.CORRECT: Action.CORRECT,
         RequestKind.ACCEPT_INCOMPATIBLE: Action.CANCEL,  # it ends nodes, and nothing else
     }
 )
@@ -228,6 +230,7 @@ _NEEDS: Final[Mapping[RequestKind, frozenset[Status]]] = MappingProxyType(
         RequestKind.RETRY: frozenset({Status.FAILED, Status.BLOCKED}),
         RequestKind.REPLAY: frozenset({Status.AMBIGUOUS_CODE}),
         RequestKind.SETTLE: frozenset({Status.AMBIGUOUS}),
+        RequestKind.CORRECT: CORRECTABLE,
         RequestKind.ACCEPT_INCOMPATIBLE: frozenset(),  # it is about the run, and names nodes in its data
     }
 )
@@ -246,6 +249,7 @@ def judge(
     rules: Sequence[Rule] = DEFAULT_RULES,
     effect: Effect | None = None,
     parents_owner: str | None = None,
+    revision: int = 0,
 ) -> Accepted | Refused:
     """Say whether *request* may be consumed.
 
@@ -256,6 +260,7 @@ def judge(
         rules: The authority rules, in order.
         effect: The effect of the node.
         parents_owner: Id of the owner of the node's parent, who may recover its children.
+        revision: Which revision of its input the node has.
 
     """
     about = f"node {request.node}" if request.node else "the run"
@@ -293,6 +298,12 @@ def judge(
             code=Code.CONFLICT,
             what=f"{about} waits with plan {plan_sha256}, not {named}",
             todo=f"look at it again with `hostler approve {request.run_id} {request.node}`",
+        )
+    if request.kind is RequestKind.CORRECT and request.data.get("revision") != revision:
+        return Refused(
+            code=Code.CONFLICT,
+            what=f"{about} has revision {revision} by now; the request corrects {request.data.get('revision')}",
+            todo=f"look at it again with `hostler show {request.run_id}`, then correct what it is now",
         )
     return Accepted(rule=rule)
 

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from actors.actions import Judge
 from actors.outcomes import Value
+from actors.scheduling import revising
 from actors.scheduling.asking import withdraw
 from actors.scheduling.compatibility import (
     accept,
@@ -22,7 +23,7 @@ from actors.scheduling.state import LETS_THROUGH, NodeState, RunState
 from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
 from store.approvals import Accepted, Refused, judge
-from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind
+from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind, Revision
 from store.lifecycle import RESTING, Status
 from store.plans import ComputeExecutor, PlanPhase
 from store.policy import FailureCode
@@ -31,7 +32,7 @@ from store.values import Domain, canonical, digest_bytes
 WAITS = RESTING - {Status.AMBIGUOUS} | {Status.PENDING, Status.READY, Status.PREPARING, Status.CORRECTIVE}
 """What a cancel ends at once; whether an ambiguous effect happened is for a settlement to say."""
 
-REOPENS = frozenset({RequestKind.RETRY, RequestKind.REPLAY})
+REOPENS = frozenset({RequestKind.RETRY, RequestKind.REPLAY, RequestKind.CORRECT})
 """What makes a node run again that had ended or rested."""
 
 UNDONE = frozenset({Status.FAILED, Status.SKIPPED, Status.CANCELLED, Status.INCOMPATIBLE})
@@ -52,6 +53,7 @@ def judge_requests(turn: Turn, requests: Iterable[Request]) -> None:
                 status=node.status if node else None,
                 plan_sha256=node.record.frozen_sha256 if node else None,
                 parents_owner=state.parents_owner(node) if node else None,
+                revision=node.record.revision if node else 0,
             )
         )
 
@@ -107,6 +109,11 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
         case RequestKind.RETRY:
             _grant(turn, node, request, ruling, GrantAction.RETRY)
             _reopen(turn, node)
+        case RequestKind.CORRECT:
+            revision = revising.revision_of(node, request)
+            _grant(turn, node, request, ruling, GrantAction.CORRECT, revision=revision)
+            _reopen(turn, node)
+            revising.revise(turn, node, revision)
         case RequestKind.REPLAY:
             _grant(turn, node, request, ruling, GrantAction.REPLAY)
             _ready(turn, node)
@@ -130,12 +137,13 @@ def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> A
         plan_sha256=node.record.frozen_sha256 if node else None,
         rules=state.rules,
         parents_owner=state.parents_owner(node) if node else None,
+        revision=node.record.revision if node else 0,
     )
     refused = None
     if is_acceptance(request):
         refused = nothing_to_accept(state, request)
     elif node is not None and (request.kind in REOPENS or request.data.get("outcome") == "retry"):
-        refused = code_is_lacking(state, node)
+        refused = code_is_lacking(state, node) or revising.misfit_of(node, request)
     return refused if refused is not None and isinstance(ruling, Accepted) else ruling
 
 
@@ -181,7 +189,14 @@ def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None
 
 
 def _grant(
-    turn: Turn, node: NodeState, request: Request, ruling: Accepted, action: GrantAction, *, allowed: bool = True
+    turn: Turn,
+    node: NodeState,
+    request: Request,
+    ruling: Accepted,
+    action: GrantAction,
+    *,
+    allowed: bool = True,
+    revision: Revision | None = None,
 ) -> None:
     plan_sha256 = node.record.frozen_sha256
     replay, executor = action is GrantAction.REPLAY, node.planned.executor
@@ -200,6 +215,7 @@ def _grant(
             rule=ruling.rule,
             request_id=request.request_id,
             reason=request.reason,
+            revision=revision,
             at=turn.stamp.at,
         )
     )
@@ -211,6 +227,7 @@ def _grant(
         allowed=allowed,
         plan_sha256=plan_sha256,
         rule=ruling.rule,
+        **revising.told(revision),
     )
     if allowed and action in LETS_THROUGH and plan_sha256 is not None:
         turn.state.granted.add((node.key, plan_sha256))

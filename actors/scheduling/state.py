@@ -16,6 +16,7 @@ from store.delegation import parents_owner
 from store.lifecycle import RunStatus, Status
 from store.plans import ComputeExecutor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
 from store.policy import Effect, Resume
+from store.revisions import revised, revisions
 from store.transactions import Claimed, Fence
 
 
@@ -36,6 +37,7 @@ class NodeState:
     """One node: its plan, its record, and what only this host needs to know of it.
 
     Attributes:
+        planned: What the graph plan says of it, with the input of its last revision.
         plan: What is frozen of its exact plan: its preparation, then its effect; None before that and once completed.
         waiting: How many of its dependencies are not completed.
         asked: How often a planner was asked; an answer to an earlier question does not count.
@@ -215,6 +217,8 @@ def load(
 
     """
     planned = {node.key: node for node in claimed.plan.nodes}
+    for key, revision in revisions(claimed.grants).items():
+        planned[key] = revised(planned[key], revision)
     nodes = {
         record.key: NodeState(planned=planned[record.key], record=record, plan=claimed.plans.get(record.key))
         for record in claimed.nodes

@@ -111,6 +111,7 @@ def ask(
         status=node.status if node else None,
         plan_sha256=node.frozen_sha256 if node else None,
         parents_owner=subject.parents_owner(node.key) if node else None,
+        revision=node.revision if node else 0,
     )
     if isinstance(ruling, Refused):
         raise HostlerError(ruling.code, ruling.what, ruling.todo)

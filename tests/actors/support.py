@@ -218,7 +218,13 @@ class Drive:
 
 
 def rule(case: Judge) -> Judged:
-    ruling = judge(case.request, status=case.status, plan_sha256=case.plan_sha256, parents_owner=case.parents_owner)
+    ruling = judge(
+        case.request,
+        status=case.status,
+        plan_sha256=case.plan_sha256,
+        parents_owner=case.parents_owner,
+        revision=case.revision,
+    )
     return Judged(request=case.request, ruling=ruling)
 
 

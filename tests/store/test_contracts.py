@@ -17,6 +17,7 @@ from store.contracts import (
     NodeRecord,
     Request,
     RequestKind,
+    Revision,
     RunRecord,
     Summary,
 )
@@ -84,10 +85,10 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
                 run_id=RUN, node="a", executor=COMMAND, input=1, input_sha256=SHA, dependencies={"x": SHA, "b": SHA},
                 policy=POLICY, keys=("file:/films/out",),
             ),
-            "70c7623c40a2961d5abcc144a245be6c5eff843f6361158819d1b96b49249321",
+            "a2f91676aa7c9c217b6552daa19ee0f47604131d27ae4a856b0fc6fa20ee95ca",
         ),
         (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
-        (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "2f827137316967c6fe688c70edd0850bcd988c886dd1c8ed442ee1aa6d4fa2ac"),
+        (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "286af6a7be24038012dc5e6744bd981b410369c73394fb9ee21f6692d5777ec7"),
         (
             RunRecord(
                 run_id=RUN, workflow="w", workflow_version=1, plan_sha256=SHA, folder="/films", source="w.py:f",
@@ -107,8 +108,9 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
                 grant_id="g", run_id=RUN, node="a", action=GrantAction.REPLAY, plan_sha256=SHA, attempt=2,
                 bundle_sha256=SHA, compute="double", allowed=True, principal="human:ada", rule="r", at=AT,
             ),
-            "1c53e0f9faf3fffe9200f7b8efa2ceb15c76f883201348e4bb23a7093a1017bb",
+            "6852f95f6a936ceab5559ba369ab5a2629e93155b2a6e86b6ec3e24bd5737e11",
         ),
+        (Revision(number=2, input={"n": 1.5}), "23315826884d72c215aa91e70282ccd1897b89fccf6963c2fa43059cf77ed749"),
         (Request(request_id="r", run_id=RUN, kind=RequestKind.SETTLE, node="a", principal="human:ada", at=AT), "08471cb48a5ea3e941bf6c3dc86de0917059e15f53a24e8978b42efaa2f21c3f"),
         (Summary(status=RunStatus.PARTIAL, counts={"failed": 1, "completed": 1}, outputs=[1]), "ea220de106d6062f7b9d2d49d3d2775d6ed9bb431d20c80d372b0915db338876"),
     ]
