@@ -122,7 +122,7 @@ class Abort:
     """Stop the work of an attempt, or its reconciliation.
 
     Attributes:
-        reason: cancel, timeout or drain.
+        reason: cancel, timeout, drain, stall or recover.
         grace_s: Between TERM and KILL, seconds.
 
     """
@@ -154,6 +154,20 @@ class CancelTimer:
     """Forget a timer; a `Due` that is already on its way may still come."""
 
     timer: TimerName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakePulse:
+    """Say what was seen of an attempt since it began, or last beat; `PulseTaken` answers.
+
+    Attributes:
+        after_s: How long after its start, or after it was looked at last, that was to be, seconds.
+
+    """
+
+    node: str
+    attempt: int
+    after_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +243,7 @@ Action = (
     | EndLeftovers
     | SetTimer
     | CancelTimer
+    | TakePulse
     | Judge
     | AnswerPublication
     | NodeChanged

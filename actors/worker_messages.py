@@ -65,6 +65,7 @@ class Start(_Message):
         bundled: Whether a `Bundle` follows.
         max_output_bytes: Limit of the canonical output.
         lease: None for a node that claims nothing.
+        beats: Whether its processes get a descriptor to beat on.
 
     """
 
@@ -76,6 +77,7 @@ class Start(_Message):
     bundled: bool
     max_output_bytes: int
     lease: LeaseAt | None
+    beats: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +134,11 @@ class Advanced(_Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beaten(_Message):
+    """The work lives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked(_Message):
     """Something that only the host can give: leave to publish, the workspace, the logs of the next process."""
 
@@ -155,7 +162,7 @@ class Broke(_Message):
 
 
 FromHost = Start | Bundle | Answer | Stop
-FromWorker = Calling | Advanced | Asked | Gave | Broke
+FromWorker = Calling | Advanced | Beaten | Asked | Gave | Broke
 
 _KINDS: Final[dict[type, str]] = {each: each.__name__.lower() for each in (*get_args(FromHost), *get_args(FromWorker))}
 _OF_HOST: Final[dict[str, type]] = {_KINDS[each]: each for each in get_args(FromHost)}

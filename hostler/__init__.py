@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hostler.loading import load
     from hostres.errors import Code, HostlerError
     from store.plans import RunLimits
-    from store.policy import Backoff, Effect, FailureCode, Isolation, Policy, PreparationKind, Resume, Retry
+    from store.policy import Backoff, Effect, FailureCode, Heartbeat, Isolation, Policy, PreparationKind, Resume, Retry
 
 _HOMES = {
     "actors.context": ("Completed", "Context"),
@@ -41,7 +41,17 @@ _HOMES = {
     "hostler.loading": ("load",),
     "hostres.errors": ("Code", "HostlerError"),
     "store.plans": ("RunLimits",),
-    "store.policy": ("Backoff", "Effect", "FailureCode", "Isolation", "Policy", "PreparationKind", "Resume", "Retry"),
+    "store.policy": (
+        "Backoff",
+        "Effect",
+        "FailureCode",
+        "Heartbeat",
+        "Isolation",
+        "Policy",
+        "PreparationKind",
+        "Resume",
+        "Retry",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -58,6 +68,7 @@ __all__ = [
     "ExactPlan",
     "FailureCode",
     "Finding",
+    "Heartbeat",
     "Host",
     "HostlerError",
     "Isolation",

@@ -27,7 +27,7 @@ from hostler.templates import as_template
 from hostres.errors import HostlerError
 from store.fields import NODE_KEY_PATTERN
 from store.plans import MAX_PRIORITY, CommandExecutor, ComputeExecutor, GateExecutor, OperationExecutor
-from store.policy import Effect, Policy, Resume, Retry
+from store.policy import Effect, Heartbeat, Policy, Resume, Retry
 from store.terms import Terms
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ class Build:
         env: Mapping[str, Any] | None = None,
         stdin: Any = None,
         retry: Retry | Mapping[str, Any] | None = None,
+        heartbeat: Heartbeat | Mapping[str, Any] | None = None,
         input: Any = None,
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
@@ -149,6 +150,7 @@ class Build:
             env: Added to its environment.
             stdin: A text it reads; by default nothing.
             retry: When a failed attempt is made again by itself; by default never.
+            heartbeat: How often the program shows that it lives; by default its process is sign enough.
             input: A further value that belongs to the node's plan.
             after: Nodes it also waits for.
             label: For people.
@@ -176,6 +178,7 @@ class Build:
                 "resume": resume,
                 "max_seconds": max_seconds,
                 "retry": retry or Retry(),
+                "heartbeat": heartbeat,
             },
             subject,
         )

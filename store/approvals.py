@@ -217,6 +217,7 @@ ACTIONS: Final[Mapping[RequestKind, Action]] = MappingProxyType(
         RequestKind.REPLAY: Action.REPLAY,
         RequestKind.SETTLE: Action.SETTLE,
         RequestKind.CORRECT: Action.CORRECT,
+        RequestKind.RECOVER: Action.RECOVER,
         RequestKind.ACCEPT_INCOMPATIBLE: Action.CANCEL,  # it ends nodes, and nothing else
     }
 )
@@ -231,6 +232,7 @@ _NEEDS: Final[Mapping[RequestKind, frozenset[Status]]] = MappingProxyType(
         RequestKind.REPLAY: frozenset({Status.AMBIGUOUS_CODE}),
         RequestKind.SETTLE: frozenset({Status.AMBIGUOUS}),
         RequestKind.CORRECT: CORRECTABLE,
+        RequestKind.RECOVER: frozenset({Status.RUNNING}),
         RequestKind.ACCEPT_INCOMPATIBLE: frozenset(),  # it is about the run, and names nodes in its data
     }
 )

@@ -216,6 +216,7 @@ class RequestKind(StrEnum):
     REPLAY = "replay"
     SETTLE = "settle"
     CORRECT = "correct"
+    RECOVER = "recover"
     ACCEPT_INCOMPATIBLE = "accept-incompatible"
 
 

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from actors.actions import Judge
 from actors.outcomes import Value
-from actors.scheduling import revising
+from actors.scheduling import liveness, revising
 from actors.scheduling.asking import withdraw
 from actors.scheduling.compatibility import (
     accept,
@@ -19,6 +19,7 @@ from actors.scheduling.compatibility import (
 from actors.scheduling.endings import complete, fail
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import unask
+from actors.scheduling.retrying import forget_try, try_anew
 from actors.scheduling.state import LETS_THROUGH, NodeState, RunState
 from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
@@ -114,9 +115,11 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
             _grant(turn, node, request, ruling, GrantAction.CORRECT, revision=revision)
             _reopen(turn, node)
             revising.revise(turn, node, revision)
+        case RequestKind.RECOVER:
+            liveness.recover(turn, node)
         case RequestKind.REPLAY:
             _grant(turn, node, request, ruling, GrantAction.REPLAY)
-            _ready(turn, node)
+            try_anew(turn, node)
         case RequestKind.SETTLE:
             _grant(turn, node, request, ruling, GrantAction.SETTLE)
             _settle(turn, node, request)
@@ -144,6 +147,8 @@ def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> A
         refused = nothing_to_accept(state, request)
     elif node is not None and (request.kind in REOPENS or request.data.get("outcome") == "retry"):
         refused = code_is_lacking(state, node) or revising.misfit_of(node, request)
+    elif node is not None and request.kind is RequestKind.RECOVER:
+        refused = liveness.cannot_be_recovered(state, node)
     return refused if refused is not None and isinstance(ruling, Accepted) else ruling
 
 
@@ -177,6 +182,8 @@ def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None
     if node.status in WAITS:
         if node.status is Status.PREPARING:
             unask(turn, node)
+        if node.status is Status.CORRECTIVE:
+            forget_try(turn, node)
         turn.move(node, Status.CANCELLED, failure=failure)
     elif node.status is Status.QUEUED:
         state.active -= 1
@@ -236,7 +243,7 @@ def _grant(
 def _approve(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> None:
     _grant(turn, node, request, ruling, _asked_for(node))
     if not node.is_gate:
-        _ready(turn, node)
+        try_anew(turn, node)
         return
     complete(turn, node, as_value({"approved_by": request.principal, "reason": request.reason}))
 
@@ -260,14 +267,9 @@ def _deny(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> No
     fail(turn, node, Status.FAILED, failure)
 
 
-def _ready(turn: Turn, node: NodeState) -> None:
-    turn.move(node, Status.READY, failure=None, finished_at=None, cancelling=False, failures=0)
-    turn.state.push_ready(node)
-
-
 def _reopen(turn: Turn, node: NodeState) -> None:
     """Make *node* ready again, and pending what was skipped for its sake and for nothing else."""
-    _ready(turn, node)
+    try_anew(turn, node)
     nodes = turn.state.nodes
     for dependent in turn.state.dependents_of(node):
         others = (nodes[key].status for key in dependent.planned.dependencies)
@@ -280,7 +282,7 @@ def _settle(turn: Turn, node: NodeState, request: Request) -> None:
         case "completed":
             complete(turn, node, as_value(request.data.get("value")))
         case "retry":
-            _ready(turn, node)
+            try_anew(turn, node)
         case _:
             failure = Failure(
                 code=FailureCode.AMBIGUOUS,

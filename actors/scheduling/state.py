@@ -49,6 +49,7 @@ class NodeState:
         reconciling: Whether its attempt is over and what it did is being found out.
         asks: How often the machine was asked; an answer to an earlier ask does not count.
         asking: Whether it waits for the machine.
+        looked_at_in_s: How long after its start, or the last look, its attempt is looked at for a sign of life.
 
     """
 
@@ -66,6 +67,7 @@ class NodeState:
     reconciling: bool = False
     asks: int = 0
     asking: bool = False
+    looked_at_in_s: float = 0.0
 
     @property
     def key(self) -> str:

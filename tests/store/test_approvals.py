@@ -36,6 +36,7 @@ FITTING = {
     RequestKind.REPLAY: Status.AMBIGUOUS_CODE,
     RequestKind.SETTLE: Status.AMBIGUOUS,
     RequestKind.CORRECT: Status.FAILED,
+    RequestKind.RECOVER: Status.RUNNING,
 }
 
 

@@ -33,7 +33,7 @@ from store.plans import (
     PlannedNode,
     RunLimits,
 )
-from store.policy import Backoff, Effect, FailureCode, Policy, Resume, Retry
+from store.policy import Backoff, Effect, FailureCode, Heartbeat, Policy, Resume, Retry
 from store.records import decode, document, encode
 from store.terms import Envelope, Evidence, EvidenceType, Owner, Provider, Terms
 from store.values import Domain, digest_bytes
@@ -63,8 +63,9 @@ TERMS = Terms(
 WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
     type(model): (model, sha256)
     for model, sha256 in [
-        (POLICY, "fc26f34c009f13cb664ce287df879729ab5cfcbb26d74db941ccf442170fafc9"),
+        (POLICY, "8c7864b16e99f6f02aa57b27203bac34a3f3769406f7b6b85711a94913a44edf"),
         (Retry(attempts=3, delays=(1.0, 2.5)), "fdb92a9c6b9f314eb0f98a722a171eb4eee4987e50e3d79687f943a0d9825ef4"),
+        (Heartbeat(seconds=1.5, grace_seconds=60.0), "bed09add735b0c0228180d38faf4bc61f32c68746c9221c45c1e3d7861364798"),
         (Backoff(first_s=2.0, jitter=0.5), "87ff2f2e210ceae4c50a31b66f69bb6ee7470aa4d739def925a7e5456d96053a"),
         (RunLimits(seconds=60.0, active=2), "86dc5df6912ad8689d026380d6c28d8be3e5868d7e4aff33400072ad9ac56fc3"),
         (OPERATION, "b2c83c56dc99ebae053ad3330625e9b98301b6c4131bf1eb48092b8ba2ce6b60"),
@@ -78,14 +79,14 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
         (Evidence(id="suite", type=EvidenceType.TEST), "35f371f919708f4ac38c26d55f9ffd00f777e3a150a02fc6c0dd2d125ce1899f"),
         (ENVELOPE, "74c71e8fce0132583a30fec2e4ad6368497c520e9f8f33c530d5979b9e533bae"),
         (PROVIDER, "6438b841d7a05d527ae9f6d4ff740b8153379ce5b7587a0768ef859765907e2f"),
-        (NODE, "a7d76e4633a7573231bb2f1692667e794fd28100ef94eede7d6ec2627bd3c60a"),
-        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "b33ef1b096b1a7f9da46d7f672fcf9bbb984c2a0d20e024a4a3d723a810214a6"),
+        (NODE, "bb01d783a6bd74ecf7429c1519359a4617f1713e85b105951974c4fd9edfe1d0"),
+        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "bd30c787c2700cecde4636a8bce73f8d98f05ae27f6b32da971d14a792657268"),
         (
             NodePlan(
                 run_id=RUN, node="a", executor=COMMAND, input=1, input_sha256=SHA, dependencies={"x": SHA, "b": SHA},
                 policy=POLICY, keys=("file:/films/out",),
             ),
-            "a2f91676aa7c9c217b6552daa19ee0f47604131d27ae4a856b0fc6fa20ee95ca",
+            "cb70459eaf50da0ef25e438aaf02bfb3cccc1c74ff9661b1afbff5724481e1bf",
         ),
         (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
         (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "286af6a7be24038012dc5e6744bd981b410369c73394fb9ee21f6692d5777ec7"),
