@@ -125,7 +125,7 @@ class Abort:
     """Stop the work of an attempt, or its reconciliation.
 
     Attributes:
-        reason: cancel, timeout or drain.
+        reason: cancel, timeout, drain, stall or recover.
         grace_s: Between TERM and KILL, seconds.
 
     """
@@ -168,18 +168,36 @@ class CancelTimer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakePulse:
+    """Say what was seen of an attempt since it began, or last beat; `PulseTaken` answers.
+
+    Attributes:
+        after_s: How long after its start, or after it was looked at last, that was to be, seconds.
+
+    """
+
+    node: str
+    attempt: int
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
     """Ask authority about a request, given what it is about.
 
     Attributes:
         status: Of the node, None for a request about the whole run.
         plan_sha256: The node's exact plan.
+        parents_owner: Id of the owner of the node's parent.
+        revision: Of the node's input.
 
     """
 
     request: Request
     status: Status | None
     plan_sha256: str | None
+    parents_owner: str | None = None
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +255,7 @@ Action = (
     | LookAtLease
     | SetTimer
     | CancelTimer
+    | TakePulse
     | Judge
     | AnswerPublication
     | NodeChanged

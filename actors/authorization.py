@@ -23,7 +23,14 @@ class Authorization(Shell):
         """Judge one request."""
         match message:
             case WantRuling(judge=case, reply_to=reply_to):
-                ruling = judge(case.request, status=case.status, plan_sha256=case.plan_sha256, rules=self._rules)
+                ruling = judge(
+                    case.request,
+                    status=case.status,
+                    plan_sha256=case.plan_sha256,
+                    rules=self._rules,
+                    parents_owner=case.parents_owner,
+                    revision=case.revision,
+                )
                 tell(reply_to, Judged(request=case.request, ruling=ruling))
             case _:
                 super().handle(message)

@@ -6,7 +6,8 @@ which is not an `Exception`, so that an operation's own `except Exception` does 
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
@@ -16,11 +17,15 @@ from actors.control import Control, OperationAborted
 from actors.evidence_file import MAX_PIECES
 from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
+from hostres.heartbeat import HEARTBEAT_FD
 from hostres.niceness import Niceness
 from store.policy import FailureCode
 from store.terms import Evidence, EvidenceType
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from actors.heartbeats import Advance, BeatPipe
     from hostres.lease import Lease
     from hostres.process import Ended
 
@@ -62,6 +67,9 @@ class Host(Protocol):
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
         """Pass on how far the work is."""
 
+    def beat(self) -> None:
+        """Take note that the work lives."""
+
     def next_logs(self) -> tuple[Path, Path]:
         """Return the files for standard output and standard error of the next process."""
 
@@ -76,6 +84,7 @@ class Assignment:
     Attributes:
         folder: Where the run was created; relative paths resolve against it.
         niceness: How far its processes stand behind others.
+        beats: Whether its processes get a descriptor to beat on.
 
     """
 
@@ -84,6 +93,7 @@ class Assignment:
     attempt: int
     folder: Path
     niceness: Niceness | None = None
+    beats: bool = False
 
     @property
     def idempotency_key(self) -> str:
@@ -185,7 +195,8 @@ class Context:
         """Run a program to its end, as a tree that the host supervises.
 
         It inherits the lease, has its own session and no terminal, and is ended as a whole when this node is
-        cancelled or runs out of time. What it leaves in the background is ended with it.
+        cancelled or runs out of time. What it leaves in the background is ended with it. Where the node's policy has
+        a heartbeat, each line of JSON on the descriptor that HOSTLER_HEARTBEAT_FD names is a beat.
 
         Args:
             argv: Program and arguments; never a shell string.
@@ -211,22 +222,25 @@ class Context:
         logs = self._host.next_logs()
         out, err = Tail(on_stdout), Tail(on_stderr)
         words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in argv]
-        tree = Supervised.start(
-            words,
-            env={**self.environment(), **(env or {})},
-            cwd=cwd or self.workspace,
-            lease_fds=[self.lease.fd] if self.lease else [],
-            cpus=self.lease.cpus if self.lease else (),
-            niceness=self.niceness,
-            stdin=stdin,
-            stdout_log=logs[0] if keep_stdout else None,
-            stderr_log=logs[1],
-            on_stdout=out.feed,
-            on_stderr=err.feed,
-        )
-        with self._control.supervising(tree):
-            tree.wait()
-            ended = tree.end(grace_s=LEFT_BEHIND_GRACE_S, reason="end of its program")
+        with _beats(self._assignment) as pipe:
+            tree = Supervised.start(
+                words,
+                env={**self.environment(), **(env or {}), **({HEARTBEAT_FD: str(pipe.fd)} if pipe else {})},
+                cwd=cwd or self.workspace,
+                lease_fds=[*([self.lease.fd] if self.lease else []), *([pipe.fd] if pipe else [])],
+                cpus=self.lease.cpus if self.lease else (),
+                niceness=self.niceness,
+                stdin=stdin,
+                stdout_log=logs[0] if keep_stdout else None,
+                stderr_log=logs[1],
+                on_stdout=out.feed,
+                on_stderr=err.feed,
+            )
+            with self._control.supervising(tree):
+                if pipe is not None:
+                    pipe.listen(self._heard)
+                tree.wait()
+                ended = tree.end(grace_s=LEFT_BEHIND_GRACE_S, reason="end of its program")
         self._control.check()
         if ended.left or ended.exit is None:
             raise left_behind(Path(words[0]).name, ended)
@@ -320,6 +334,43 @@ class Context:
             else:
                 self._furthest = fraction = max(self._furthest, min(1.0, max(0.0, fraction)))
         self._host.progress(fraction, text, speed, left_s)
+
+    def beat(self, progress: "JsonValue" = None, text: str = "") -> None:
+        """Show that the work lives; `progress` does so too.
+
+        Args:
+            progress: A fraction, or {fraction, text}, as for `progress`; None says nothing of it.
+            text: A few words.
+
+        Raises:
+            OperationAborted: This attempt was asked to stop, so that its beats count no more.
+
+        """
+        from actors.heartbeats import advance_of  # noqa: PLC0415 - most work never beats
+
+        self._control.check()
+        advance = advance_of(progress)
+        self._host.beat()
+        if advance is not None or text:
+            self.progress(advance.fraction if advance else None, text or (advance.text if advance else ""))
+
+    def _heard(self, advance: "Advance | None") -> None:
+        """Take a beat of one of its processes."""
+        self._host.beat()
+        if advance is not None:
+            self.progress(advance.fraction, advance.text)
+
+
+@contextmanager
+def _beats(assignment: Assignment) -> "Iterator[BeatPipe | None]":
+    """Give the pipe on which a process of a node beats, None for a node that has no heartbeat."""
+    if not assignment.beats:
+        yield None
+        return
+    from actors.heartbeats import BeatPipe  # noqa: PLC0415 - likewise
+
+    with BeatPipe() as pipe:
+        yield pipe
 
 
 class Tail:

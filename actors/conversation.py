@@ -19,6 +19,7 @@ from actors.worker_messages import (
     Advanced,
     Answer,
     Asked,
+    Beaten,
     Broke,
     Bundle,
     Calling,
@@ -76,6 +77,7 @@ class Conversation:
             bundled=bundle is not None,
             max_output_bytes=self._plan.policy.max_output_bytes,
             lease=lease_at(lease) if lease is not None else None,
+            beats=self._plan.policy.heartbeat is not None,
         )
         with contextlib.suppress(OSError):
             self._channel.send(frame_of(start, canonical(self._plan.input)))
@@ -123,6 +125,8 @@ class Conversation:
                     self.calling = True
                 case Advanced(fraction=fraction, text=text, speed=speed, left_s=left_s):
                     self._context.progress(fraction, text, speed=speed, left_s=left_s)
+                case Beaten():
+                    self._host.beat()
                 case Asked() as asked:
                     self._answer(asked)
                 case Shown(id=name, type=kind):

@@ -17,6 +17,7 @@ from actors.failures import OperationFailed
 from actors.messages import Progress, PublicationWanted, Returned
 from actors.outcomes import Failed, Outcome, Release
 from actors.pace import Pace
+from actors.pulse import Pulse
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, empty, perform
@@ -145,6 +146,7 @@ class Port:
         logs: LogPaths,
         workspace: Callable[[], Path],
         reconciling: bool,
+        pulse: Pulse | None = None,
     ) -> None:
         self._node = node
         self._attempt = attempt
@@ -153,6 +155,7 @@ class Port:
         self._logs = logs
         self._workspace = workspace
         self._reconciling = reconciling
+        self._pulse = pulse
         self._pace = Pace()
         self._processes = itertools.count(1)
 
@@ -170,7 +173,8 @@ class Port:
         return workspace
 
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
-        """Pass progress on, as often as is any use."""
+        """Pass progress on, as often as is any use; it is a sign of life as well."""
+        self.beat()
         if self._pace.due(fraction):
             tell(
                 self._scheduler,
@@ -178,6 +182,11 @@ class Port:
                     node=self._node, attempt=self._attempt, fraction=fraction, text=text, speed=speed, left_s=left_s
                 ),
             )
+
+    def beat(self) -> None:
+        """Take note of a sign of life, where one is wanted."""
+        if self._pulse is not None:
+            self._pulse.beat()
 
     def allow_publication(self) -> None:
         """Wait until this attempt is durably let through."""

@@ -152,6 +152,26 @@ class LeaseSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PulseTaken:
+    """What was seen of an attempt that is to show that it lives.
+
+    Attributes:
+        beats: How often it has beaten.
+        silent_s: Since its last beat, or since its start, seconds of a monotonic clock.
+        late_s: By how much that was looked at too late, seconds.
+        running: Whether it is still at work.
+
+    """
+
+    node: str
+    attempt: int
+    beats: int
+    silent_s: float
+    late_s: float = 0.0
+    running: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
     """Stop taking up work and hand the run back.
 
@@ -175,6 +195,7 @@ SchedulingMessage = (
     | Judged
     | Due
     | LeaseSeen
+    | PulseTaken
     | Drain
 )
 

@@ -55,7 +55,7 @@ class Aborted:
     """The work stopped because it was asked to.
 
     Attributes:
-        reason: cancel, timeout or drain.
+        reason: cancel, timeout, drain, stall or recover.
         left: What of its processes could not be ended, for people.
         dispatched: Whether the node's own code or program may have been reached.
         usage: What it says that it spent.

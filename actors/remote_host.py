@@ -13,9 +13,11 @@ from actors.control import Control, OperationAborted
 from actors.failures import OperationFailed
 from actors.frames import Channel, Frame, FrameError
 from actors.pace import Pace
-from actors.worker_messages import Advanced, Answer, Asked, Stop, frame_of, from_host
+from actors.worker_messages import Advanced, Answer, Asked, Beaten, Stop, frame_of, from_host
 from store.policy import FailureCode
 
+BEATS_EVERY_S: Final = 0.02
+"""Far less than any interval of a heartbeat."""
 HOST_GONE: Final = 70
 """Exit code of a worker whose host has died; nobody is there to read it."""
 
@@ -31,6 +33,7 @@ class RemoteHost:
         self._channel = channel
         self._control = control
         self._pace = Pace()
+        self._beats = Pace(BEATS_EVERY_S)
         self._ids = itertools.count()
         self._lock = threading.Lock()
         self._waiting: dict[int, tuple[threading.Event, list[Answer]]] = {}
@@ -59,6 +62,12 @@ class RemoteHost:
             words = text.encode("utf-8", "replace").decode()[:1000]
             with contextlib.suppress(OSError):
                 self._channel.send(frame_of(Advanced(fraction=fraction, text=words, speed=speed, left_s=left_s)))
+
+    def beat(self) -> None:
+        """Pass on that the work lives; many beats at once are one."""
+        if self._beats.due(None):
+            with contextlib.suppress(OSError):
+                self._channel.send(frame_of(Beaten()))
 
     def _ask(self, what: Literal["publication", "workspace", "logs"]) -> tuple[Path, ...]:
         event, answers = threading.Event(), list[Answer]()

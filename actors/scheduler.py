@@ -33,6 +33,7 @@ from actors.actions import (
     RunChanged,
     RunLeft,
     SetTimer,
+    TakePulse,
     WithdrawAsk,
 )
 from actors.context import Assignment
@@ -71,6 +72,7 @@ from actors.messages import (
 from actors.operations import Compute, Operation, Previous
 from actors.outcomes import Failed
 from actors.planner import Planning, Question, answer
+from actors.pulse import Pulse
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
@@ -103,7 +105,7 @@ Word = (
     NodeChanged | RunChanged | AskMachine | WithdrawAsk | GiveBack | Judge | LookAtLease | AnswerPublication | RunLeft
 )
 """What is said to others, or done in passing."""
-Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers
+Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers | TakePulse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +136,7 @@ class Scheduler(Shell):
         self._outbox: deque[tuple[int, list[Action]]] = deque()
         self._leases: dict[Asked, Lease] = {}
         self._executors: dict[Working, ActorRef[Executor]] = {}
+        self._pulses: dict[tuple[str, int], Pulse] = {}
         self._vacating = False
         self._planners: dict[Asked, Control] = {}
 
@@ -167,6 +170,7 @@ class Scheduler(Shell):
                 self._decide(said)
             case Returned():
                 self._executors.pop((message.node, message.attempt, message.reconciling), None)
+                self._pulses.pop((message.node, message.attempt), None)
                 self._decide(message)
             case PlannerAnswered():
                 self._planners.pop((message.node, message.number), None)
@@ -302,6 +306,14 @@ class Scheduler(Shell):
                     tell(executor, action)
             case EndLeftovers():
                 self._end_leftovers(action.nodes)
+            case TakePulse():
+                self._take_pulse(action)
+
+    def _take_pulse(self, action: TakePulse) -> None:
+        pulse = self._pulses.get((action.node, action.attempt))
+        if pulse is not None:
+            running = (action.node, action.attempt, False) in self._executors
+            self.actor_ref.tell(pulse.taken(action, running=running))
 
     def _ask_planner(self, action: AskPlanner) -> None:
         address, control = self.actor_ref, Control()
@@ -326,6 +338,9 @@ class Scheduler(Shell):
         lease = None if action.ask is None else self._leases.pop((action.node, action.ask))
         control = Control()
         home = self._services.home
+        pulse = None
+        if action.plan.policy.heartbeat is not None and previous is None:
+            pulse = self._pulses[action.node, action.attempt] = Pulse()
 
         def logs(stream: str) -> Path:
             return home.log_path(self._run_id, action.node, action.attempt, stream)
@@ -338,6 +353,7 @@ class Scheduler(Shell):
             logs=logs,
             workspace=lambda: home.workspace(self._run_id, action.node, action.plan_sha256),
             reconciling=previous is not None,
+            pulse=pulse,
         )
         self._executors[action.node, action.attempt, previous is not None] = Executor.start(
             job=Job(
@@ -354,6 +370,7 @@ class Scheduler(Shell):
                     attempt=action.attempt,
                     folder=self._folder,
                     niceness=self._services.niceness,
+                    beats=pulse is not None,
                 ),
                 host=port,
                 lease=lease,

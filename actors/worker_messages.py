@@ -66,6 +66,7 @@ class Start(_Message):
         bundled: Whether a `Bundle` follows.
         max_output_bytes: Limit of the canonical output.
         lease: None for a node that claims nothing.
+        beats: Whether its processes get a descriptor to beat on.
 
     """
 
@@ -77,6 +78,7 @@ class Start(_Message):
     bundled: bool
     max_output_bytes: int
     lease: LeaseAt | None
+    beats: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,11 @@ class Advanced(_Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Beaten(_Message):
+    """The work lives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked(_Message):
     """Something that only the host can give: leave to publish, the workspace, the logs of the next process."""
 
@@ -164,7 +171,7 @@ class Broke(_Message):
 
 
 FromHost = Start | Bundle | Answer | Stop
-FromWorker = Calling | Advanced | Asked | Shown | Gave | Broke
+FromWorker = Calling | Advanced | Beaten | Asked | Shown | Gave | Broke
 
 _KINDS: Final[dict[type, str]] = {each: each.__name__.lower() for each in (*get_args(FromHost), *get_args(FromWorker))}
 _OF_HOST: Final[dict[str, type]] = {_KINDS[each]: each for each in get_args(FromHost)}

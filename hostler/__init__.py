@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hostler.work_client import Work, Worker
     from hostres.errors import Code, HostlerError
     from store.plans import RunLimits
-    from store.policy import Backoff, Effect, FailureCode, Isolation, Policy, PreparationKind, Resume, Retry
+    from store.policy import Backoff, Effect, FailureCode, Heartbeat, Isolation, Policy, PreparationKind, Resume, Retry
 
 _HOMES = {
     "actors.context": ("Completed", "Context"),
@@ -43,7 +43,17 @@ _HOMES = {
     "hostler.work_client": ("Work", "Worker"),
     "hostres.errors": ("Code", "HostlerError"),
     "store.plans": ("RunLimits",),
-    "store.policy": ("Backoff", "Effect", "FailureCode", "Isolation", "Policy", "PreparationKind", "Resume", "Retry"),
+    "store.policy": (
+        "Backoff",
+        "Effect",
+        "FailureCode",
+        "Heartbeat",
+        "Isolation",
+        "Policy",
+        "PreparationKind",
+        "Resume",
+        "Retry",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -60,6 +70,7 @@ __all__ = [
     "ExactPlan",
     "FailureCode",
     "Finding",
+    "Heartbeat",
     "Host",
     "HostlerError",
     "Isolation",

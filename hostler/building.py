@@ -42,7 +42,7 @@ from store.plans import (
     GateExecutor,
     OperationExecutor,
 )
-from store.policy import Effect, Policy, Resume, Retry
+from store.policy import Effect, Heartbeat, Policy, Resume, Retry
 from store.terms import Terms
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ class Build:
         env: Mapping[str, Any] | None = None,
         stdin: Any = None,
         retry: Retry | Mapping[str, Any] | None = None,
+        heartbeat: Heartbeat | Mapping[str, Any] | None = None,
         input: Any = None,
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
@@ -164,6 +165,7 @@ class Build:
             env: Added to its environment.
             stdin: A text it reads; by default nothing.
             retry: When a failed attempt is made again by itself; by default never.
+            heartbeat: How often the program shows that it lives; by default its process is sign enough.
             input: A further value that belongs to the node's plan.
             after: Nodes it also waits for.
             label: For people.
@@ -191,6 +193,7 @@ class Build:
                 "resume": resume,
                 "max_seconds": max_seconds,
                 "retry": retry or Retry(),
+                "heartbeat": heartbeat,
             },
             subject,
         )

@@ -18,7 +18,7 @@ from hostler.workflows import Input, Workflow
 from hostres.errors import HostlerError
 from store.fields import MAX_SAFE_INTEGER, Name
 from store.plans import MAX_PRIORITY, RunLimits
-from store.policy import Effect, Resume, Retry
+from store.policy import Effect, Heartbeat, Resume, Retry
 from store.references import substitute_inputs
 from store.terms import Terms
 
@@ -57,6 +57,7 @@ class Command(_Part):
     resume: Resume = Field(default=Resume.DETERMINISTIC, strict=False)
     max_seconds: float = COMMAND_SECONDS
     retry: Retry = Retry()
+    heartbeat: Heartbeat | None = None
 
 
 class Agent(_Part):
@@ -233,6 +234,7 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             env=fill(words.env),
             stdin=fill(words.stdin),
             retry=words.retry,
+            heartbeat=words.heartbeat,
             input=given,
             after=node.after,
             label=node.label,

@@ -207,7 +207,13 @@ class _Work:
 
             lease = InheritedLease.at(start.lease)
             current_lease.set(lease)
-        assignment = Assignment(run_id=start.run_id, node=start.node, attempt=start.attempt, folder=Path(start.folder))
+        assignment = Assignment(
+            run_id=start.run_id,
+            node=start.node,
+            attempt=start.attempt,
+            folder=Path(start.folder),
+            beats=start.beats,
+        )
         return Context(assignment, control=self._control, host=self._host, lease=lease)
 
     def _break(self, fault: Fault) -> None:

@@ -18,6 +18,7 @@ from typing import Final, Self
 from hostres import arguments
 from hostres.affinity import pinned
 from hostres.errors import Code, HostlerError, unavailable
+from hostres.heartbeat import only_if_inherited
 from hostres.holders import Identity
 from hostres.logs import KEEP_BYTES, BoundedLog
 from hostres.niceness import Niceness, born_nice, lower_session
@@ -177,7 +178,7 @@ class Supervised:
         files = {_identity_of_lease(fd) for fd in leases}  # before anything is started that would be left
         token = os.urandom(8).hex()
         outer = env.get(TOKEN)
-        environment = {**env, TOKEN: f"{outer}:{token}" if outer else token}
+        environment = {**only_if_inherited(env, leases), TOKEN: f"{outer}:{token}" if outer else token}
         source = stdin if isinstance(stdin, Path) else None
         logs: list[BoundedLog | None] = []
         try:

@@ -14,6 +14,7 @@ from hostres.errors import Code
 from store.contracts import Request, RequestKind
 from store.lifecycle import FINAL, Status
 from store.policy import Effect, PreparationKind
+from store.transitions import CORRECTABLE
 
 PRINCIPAL_KINDS: Final = frozenset({"human", "agent", "service"})
 NO_RULE: Final = "none"
@@ -55,6 +56,7 @@ class Rule:
         action: What is wanted.
         effect: The effect of the node that it is wanted for.
         preparation: What the node's planner wants to look at.
+        parents_owner: Whether it is only about whoever owns the parent of the node.
 
     """
 
@@ -64,13 +66,21 @@ class Rule:
     action: str | None = None
     effect: Effect | None = None
     preparation: PreparationKind | None = None
+    parents_owner: bool = False
 
     def matches(
-        self, principal_kind: str, action: str, effect: Effect | None, preparation: PreparationKind | None
+        self,
+        principal_kind: str,
+        action: str,
+        effect: Effect | None,
+        preparation: PreparationKind | None,
+        *,
+        parents_owner: bool = False,
     ) -> bool:
         """Say whether the rule is about that."""
         return (
-            self.principal_kind in (None, principal_kind)
+            self.parents_owner <= parents_owner
+            and self.principal_kind in (None, principal_kind)
             and self.action in (None, action)
             and self.effect in (None, effect)
             and self.preparation in (None, preparation)
@@ -81,6 +91,8 @@ _HUMANS_ONLY: Final = (
     Action.APPROVE, Action.RETRY, Action.REPLAY, Action.SETTLE, Action.CORRECT, Action.CANCEL, Action.RECOVER,
     Action.BUDGET,
 )  # fmt: skip
+_RECOVERY: Final = (Action.RETRY, Action.CORRECT, Action.CANCEL, Action.RECOVER)
+"""What whoever owns its parent may do with a node that got into trouble."""
 
 DEFAULT_RULES: Final = (
     *(
@@ -96,6 +108,10 @@ DEFAULT_RULES: Final = (
         Rule(id=f"default.human-{action}", principal_kind="human", action=action, verdict=Verdict.ALLOW)
         for action in _HUMANS_ONLY
     ),
+    *(
+        Rule(id=f"default.owner-{action}", parents_owner=True, action=action, verdict=Verdict.ALLOW)
+        for action in _RECOVERY
+    ),
 )
 """In order; the first match wins, and no match is a denial."""
 
@@ -106,6 +122,11 @@ def principal_kind(principal: str) -> str | None:
     return kind if colon and name and kind in PRINCIPAL_KINDS else None
 
 
+def is_owner(principal: str, owner: str | None) -> bool:
+    """Say whether the principal `kind:id` is the owner of that id."""
+    return owner is not None and principal_kind(principal) is not None and principal.partition(":")[2] == owner
+
+
 def verdict(
     rules: Sequence[Rule],
     *,
@@ -113,6 +134,7 @@ def verdict(
     action: str,
     effect: Effect | None,
     preparation: PreparationKind | None = None,
+    parents_owner: bool = False,
 ) -> tuple[Verdict, str]:
     """Ask the rules.
 
@@ -122,6 +144,7 @@ def verdict(
         action: What is wanted.
         effect: The effect of the node that it is wanted for; None where it is about no one node.
         preparation: What is to be looked at, for the action prepare.
+        parents_owner: Whether the principal owns the parent of the node.
 
     Returns:
         What they say, and the id of the rule that said it (`NO_RULE` if none matched).
@@ -130,7 +153,7 @@ def verdict(
     kind = principal_kind(principal)
     if kind is not None:
         for rule in rules:
-            if rule.matches(kind, action, effect, preparation):
+            if rule.matches(kind, action, effect, preparation, parents_owner=parents_owner):
                 return rule.verdict, rule.id
     return Verdict.DENY, NO_RULE
 
@@ -195,6 +218,8 @@ ACTIONS: Final[Mapping[RequestKind, Action]] = MappingProxyType(
         RequestKind.RETRY: Action.RETRY,
         RequestKind.REPLAY: Action.REPLAY,
         RequestKind.SETTLE: Action.SETTLE,
+        RequestKind.CORRECT: Action.CORRECT,
+        RequestKind.RECOVER: Action.RECOVER,
         RequestKind.ACCEPT_INCOMPATIBLE: Action.CANCEL,  # it ends nodes, and nothing else
         RequestKind.LEASE_WORK: Action.WORK,
         RequestKind.SUBMIT_WORK: Action.WORK,
@@ -211,6 +236,8 @@ _NEEDS: Final[Mapping[RequestKind, frozenset[Status]]] = MappingProxyType(
         RequestKind.RETRY: frozenset({Status.FAILED, Status.BLOCKED}),
         RequestKind.REPLAY: frozenset({Status.AMBIGUOUS_CODE}),
         RequestKind.SETTLE: frozenset({Status.AMBIGUOUS}),
+        RequestKind.CORRECT: CORRECTABLE,
+        RequestKind.RECOVER: frozenset({Status.RUNNING}),
         RequestKind.ACCEPT_INCOMPATIBLE: frozenset(),  # it is about the run, and names nodes in its data
         RequestKind.LEASE_WORK: frozenset(),
         RequestKind.SUBMIT_WORK: frozenset(Status),  # what comes too late is refused with what it spent
@@ -231,6 +258,8 @@ def judge(
     plan_sha256: str | None,
     rules: Sequence[Rule] = DEFAULT_RULES,
     effect: Effect | None = None,
+    parents_owner: str | None = None,
+    revision: int = 0,
 ) -> Accepted | Refused:
     """Say whether *request* may be consumed.
 
@@ -240,16 +269,24 @@ def judge(
         plan_sha256: The digest of the node's frozen plan, if it has one.
         rules: The authority rules, in order.
         effect: The effect of the node.
+        parents_owner: Id of the owner of the node's parent, who may recover its children.
+        revision: Which revision of its input the node has.
 
     """
     about = f"node {request.node}" if request.node else "the run"
     what_for = ACTIONS[request.kind]
-    said, rule = verdict(rules, principal=request.principal, action=what_for, effect=effect)
+    said, rule = verdict(
+        rules,
+        principal=request.principal,
+        action=what_for,
+        effect=effect,
+        parents_owner=is_owner(request.principal, parents_owner),
+    )
     if said is not Verdict.ALLOW:
         return Refused(
             code=Code.CONFLICT,
             what=f"{request.principal} may not {request.kind} {about} (rule {rule})",
-            todo="a person must do it, from a shell that no node of a run has started",
+            todo=_who(what_for, parents_owner),
         )
     if request.node is None and request.kind not in OF_RUN:
         return Refused(code=Code.CONFLICT, what=f"the request to {request.kind} names no node", todo="name one")
@@ -272,4 +309,18 @@ def judge(
             what=f"{about} waits with plan {plan_sha256}, not {named}",
             todo=f"look at it again with `hostler approve {request.run_id} {request.node}`",
         )
+    if request.kind is RequestKind.CORRECT and request.data.get("revision") != revision:
+        return Refused(
+            code=Code.CONFLICT,
+            what=f"{about} has revision {revision} by now; the request corrects {request.data.get('revision')}",
+            todo=f"look at it again with `hostler show {request.run_id}`, then correct what it is now",
+        )
     return Accepted(rule=rule)
+
+
+def _who(action: Action, parents_owner: str | None) -> str:
+    """Say who may do it."""
+    person = "a person must do it, from a shell that no node of a run has started"
+    if action in _RECOVERY and parents_owner is not None:
+        return f"{person}; or the owner of its parent, {parents_owner}"
+    return person

@@ -19,6 +19,7 @@ from store.fields import (
     NodeKey,
     Principal,
     Reason,
+    Revisions,
     RunId,
     Sha256,
     Text,
@@ -57,6 +58,7 @@ class NodeRecord(Contract):
         output_sha256: Digest of its result, which stands from then on when it is verified, and is there to be verified
             again when it is blocked.
         gate_passed: Whether this attempt was let through to an outside write.
+        revision: How often a person has given it another input than the plan of the run.
         cancelling: Whether a person wants it cancelled while it runs; a crash must not forget that.
 
     """
@@ -74,6 +76,7 @@ class NodeRecord(Contract):
     output_sha256: Sha256 | None = None
     plan_sha256: Sha256 | None = None
     preparation_sha256: Sha256 | None = None
+    revision: Revisions = 0
     started_at: Instant | None = None
     status: Status = Field(default=Status.PENDING, strict=False)
 
@@ -161,19 +164,34 @@ class GrantAction(StrEnum):
     SETTLE = "settle"
     RETRY = "retry"
     EVIDENCE = "evidence"
+    CORRECT = "correct"
+
+
+class Revision(Contract):
+    """A node as a person has corrected it; the plan of the run stays what it was.
+
+    Attributes:
+        number: Which revision of the node; the plan of the run has revision 0.
+        input: Its input in place of the plan's, with references to outputs of the same dependencies.
+
+    """
+
+    number: int = Field(ge=1, le=MAX_SAFE_INTEGER)
+    input: JsonValue
 
 
 class Grant(Contract):
     """A durable answer, bound to exactly one node plan (or, for replay and settlement, to one attempt).
 
     Attributes:
-        plan_sha256: What it is bound to; a retry of a node that failed before it had a plan names none.
+        plan_sha256: What it is bound to; a retry or a correction of a node that failed before it had a plan names none.
         attempt: The attempt that a replay starts, that a settlement is about, or whose result is approved.
         bundle_sha256: The code bundle that a replay may run.
         compute: The compute function that a replay may run.
         allowed: False is a denial.
         rule: Id of the authority rule that let it be given.
         request_id: The request it answers.
+        revision: What the node becomes by a correction.
 
     """
 
@@ -190,6 +208,7 @@ class Grant(Contract):
     rule: Id
     request_id: Id | None = None
     reason: Reason = ""
+    revision: Revision | None = None
     at: Instant
 
 
@@ -202,6 +221,8 @@ class RequestKind(StrEnum):
     RETRY = "retry"
     REPLAY = "replay"
     SETTLE = "settle"
+    CORRECT = "correct"
+    RECOVER = "recover"
     ACCEPT_INCOMPATIBLE = "accept-incompatible"
     LEASE_WORK = "lease-work"
     SUBMIT_WORK = "submit-work"

@@ -39,6 +39,7 @@ Principal = Annotated[str, Field(min_length=1, max_length=1024)]
 """`kind:id`."""
 Id = Annotated[str, Field(min_length=1, max_length=1024)]
 Attempt = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
+Revisions = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Number = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 Strings = Annotated[
     Mapping[Id, Text],

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
-from store.fields import MAX_SAFE_INTEGER, Contract, Digests, Name, NodeKey, RunId, Sha256, Strings, Text
+from store.fields import MAX_SAFE_INTEGER, Contract, Digests, Name, NodeKey, Revisions, RunId, Sha256, Strings, Text
 from store.policy import DAY_SECONDS, MIB, Policy
 from store.terms import Terms
 
@@ -161,6 +161,7 @@ class NodePlan(Contract):
         max_input_bytes: A planner's bound of the exact input, within the policy's.
         max_seconds: A planner's bound of the time from admission, within the policy's.
         preparation_sha256: Of an effect: the preparation that it was worked out from.
+        revision: Of the node's input: 0 is the graph plan's, a higher one a person's.
 
     """
 
@@ -179,3 +180,4 @@ class NodePlan(Contract):
     max_input_bytes: int | None = Field(default=None, ge=1, le=32 * MIB)
     max_seconds: float | None = Field(default=None, gt=0, le=30 * DAY_SECONDS, allow_inf_nan=False)
     preparation_sha256: Sha256 | None = None
+    revision: Revisions = 0

@@ -126,6 +126,21 @@ class Retry(Contract):
     exhausted: Literal["fail", "block"] = "fail"
 
 
+class Heartbeat(Contract):
+    """How often a node shows that it lives.
+
+    Attributes:
+        seconds: From beat to beat at most; after twice that without one it counts as stalled and is stopped.
+        grace_seconds: How long the first beat may take. A node that has not beaten at all by then is stopped only if
+            it does not run any more, and else looked at again after as long. None gives the first beat no more time
+            than any other.
+
+    """
+
+    seconds: float = Field(ge=0.1, le=HOUR_SECONDS, allow_inf_nan=False)
+    grace_seconds: float | None = Field(default=None, ge=0.1, le=DAY_SECONDS, allow_inf_nan=False)
+
+
 class Policy(Contract):
     """What a node may do, needs and costs at most; the graph plan's hash covers it.
 
@@ -142,6 +157,7 @@ class Policy(Contract):
         max_input_bytes: Limit of the canonical input, bytes.
         max_output_bytes: Limit of the canonical output, bytes.
         retry: When a failed attempt is made again by itself.
+        heartbeat: How often it shows that it lives; None where its processes are sign enough.
         isolation: Whether its Python function runs in a thread of the host or in a worker process, which can be
             killed. What runs no Python function of its own is not concerned.
 
@@ -160,4 +176,5 @@ class Policy(Contract):
     max_input_bytes: int = Field(default=32 * MIB, ge=1, le=32 * MIB)
     max_output_bytes: int = Field(default=32 * MIB, ge=1, le=32 * MIB)
     retry: Retry = Retry()
+    heartbeat: Heartbeat | None = None
     isolation: Isolation = Field(default=Isolation.THREAD, strict=False)

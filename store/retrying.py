@@ -7,6 +7,28 @@ from store.values import Domain, digest_bytes
 _DIGEST_RANGE = 1 << 64
 
 
+def next_try_ms(retry: Retry, failures: int, failure: Failure, seed: str, *, asked: bool = False) -> int | None:
+    """Return how long to wait before the next try of a node, or None if there is none left.
+
+    The same for a failed attempt, one that was stopped as stalled, and one that somebody wants made again: whoever
+    asks is not bound by the policy, does not wait, and begins to count anew.
+
+    Args:
+        retry: The node's policy.
+        failures: How often it has failed, this time included.
+        failure: Why it failed.
+        seed: As of `delay_ms`.
+        asked: Whether somebody asked for another try.
+
+    Returns:
+        Milliseconds from the failure on.
+
+    """
+    if asked:
+        return 0
+    return delay_ms(retry, failures, seed) if may_help(retry, failure) else None
+
+
 def may_help(retry: Retry, failure: Failure) -> bool:
     """Say whether trying the same again may help after *failure*."""
     return failure.retryable or failure.code in retry.codes

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from store.contracts import Grant, GrantAction, NodeRecord
 from store.lifecycle import Status
 from store.plans import ComputeExecutor, GateExecutor, GraphPlan
+
+REOPENS: Final = frozenset({GrantAction.RETRY, GrantAction.CORRECT})
+"""Grants by which a node that has failed, and what was skipped for it, goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +47,32 @@ def is_granted(before: NodeRecord, shape: Shape, grants: tuple[Grant, ...]) -> b
     """Say whether one of the grants opens the status that the node is in."""
     match before.status:
         case Status.FAILED:
-            return any(g.allowed and g.action is GrantAction.RETRY and g.node == before.key for g in grants)
+            return any(g.allowed and g.action in REOPENS and g.node == before.key for g in grants)
         case Status.SKIPPED:  # with its failed source, which needs that grant itself
-            return any(g.allowed and g.action is GrantAction.RETRY for g in grants)
+            return any(g.allowed and g.action in REOPENS for g in grants)
         case Status.AMBIGUOUS:
             return any(_settles(grant, before) for grant in grants)
         case Status.AMBIGUOUS_CODE:
             return any(_replays(grant, before, shape) for grant in grants)
         case _:
             return False
+
+
+def revision_due(before: NodeRecord, grants: tuple[Grant, ...]) -> int:
+    """Return which revision the node has after the grants: another one only by a correction of it."""
+    corrected = [
+        g.revision.number
+        for g in grants
+        if g.allowed and g.action is GrantAction.CORRECT and g.node == before.key and g.revision is not None
+    ]
+    return corrected[-1] if corrected else before.revision
+
+
+def names_its_revision(grant: Grant, after: NodeRecord) -> bool:
+    """Say whether *grant* makes just the revision that its node has after it; only a correction makes one."""
+    if grant.action is not GrantAction.CORRECT:
+        return grant.revision is None
+    return grant.allowed and grant.revision is not None and grant.revision.number == after.revision
 
 
 def _settles(grant: Grant, before: NodeRecord) -> bool:

@@ -24,6 +24,9 @@ GRANTED: Final[Mapping[Status, frozenset[Status]]] = MappingProxyType(
 )
 """Moves that only a grant allows."""
 
+CORRECTABLE: Final = frozenset({_S.FAILED, _S.BLOCKED})
+"""What a person may give another input."""
+
 _BY_GATE: Final = (_S.APPROVAL_REQUIRED, _S.COMPLETED)
 _START: Final = (_S.QUEUED, _S.RUNNING)
 
@@ -86,7 +89,9 @@ def _check_move(before: NodeRecord, after: NodeRecord, *, gate: bool, granted: b
     return f"it is {before.status} and may not become {after.status}{with_attempt}"
 
 
-def refusal(before: NodeRecord, after: NodeRecord, *, gate: bool, granted: bool) -> str | None:
+def refusal(
+    before: NodeRecord, after: NodeRecord, *, gate: bool, granted: bool, revision: int | None = None
+) -> str | None:
     """Say why *before* may not become *after*, or None if it may.
 
     Args:
@@ -94,12 +99,19 @@ def refusal(before: NodeRecord, after: NodeRecord, *, gate: bool, granted: bool)
         after: The record that replaces it, not identical to it.
         gate: Whether the node is a pure gate, which completes without ever running.
         granted: Whether the transaction brings the grant that moves out of the stored status need.
+        revision: Which revision the transaction makes of it; None leaves it as it is.
 
     """
     reason = _check_move(before, after, gate=gate, granted=granted)
     if reason is not None:
         return reason
-    reopened = granted and before.status in GRANTED
+    due = before.revision if revision is None else revision
+    if after.revision != due or due not in (before.revision, before.revision + 1):
+        return f"it has revision {before.revision}, and revision {due} is due, not {after.revision}"
+    corrected = after.revision != before.revision
+    if corrected and before.status not in CORRECTABLE:
+        return f"it is {before.status} and may not be corrected"
+    reopened = corrected or (granted and before.status in GRANTED)
     if not reopened:
         if before.preparation_sha256 not in (None, after.preparation_sha256):
             return f"its preparation {before.preparation_sha256} is frozen"

@@ -15,7 +15,7 @@ from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan
 from store.records import damaged, decode, encode
-from store.shapes import is_granted, shape_of
+from store.shapes import is_granted, names_its_revision, revision_due, shape_of
 from store.staged import Staged
 from store.transactions import Fence, NewEvent, Output, Transaction
 from store.values import Domain, digest_bytes
@@ -212,7 +212,8 @@ class Writer:
             return
         gate = record.key in shape.gates
         granted = is_granted(before, shape, transaction.grants)
-        reason = transitions.refusal(before, record, gate=gate, granted=granted)
+        revision = revision_due(before, transaction.grants)
+        reason = transitions.refusal(before, record, gate=gate, granted=granted, revision=revision)
         if reason is None:
             reason = self._plan_refusal(head, before, record) or self._output_refusal(
                 head, position, before, record, outputs, gate=gate
@@ -258,6 +259,9 @@ class Writer:
         """Refuse a grant for another plan than the one that its node has, before it can ever count."""
         for grant in grants:
             position = _position(run, grant.node)
+            if not names_its_revision(grant, run.node(position)):
+                what = f"grant {grant.grant_id} is of another revision than node {grant.node} has"
+                raise HostlerError(Code.CONFLICT, what, f"see `hostler show {run.head.run_id}` for what waits")
             field = _BOUND_TO.get(grant.action)
             if field is None:
                 continue

@@ -6,6 +6,7 @@ still lacks code of a live node after that, it hands the run back as it found it
 
 from actors.scheduling.endings import fail
 from actors.scheduling.outcomes import storable, unreconciled
+from actors.scheduling.retrying import forget_try
 from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.turn import Turn
 from hostres.errors import Code
@@ -76,6 +77,8 @@ def accept(turn: Turn, request: Request) -> None:
         if node.status is Status.RUNNING:  # of a dead host; nobody here can find out what it did
             fail(turn, node, *unreconciled(node.planned.policy.resume), principal=request.principal)
             continue
+        if node.status is Status.CORRECTIVE:
+            forget_try(turn, node)
         failure = Failure(
             code=FailureCode.INCOMPATIBLE,
             message=storable(f"this host lacks its code: {state.lacking[node.key]}", 4000),

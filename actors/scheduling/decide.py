@@ -23,12 +23,13 @@ from actors.messages import (
     NotAdmitted,
     PlannerAnswered,
     PublicationWanted,
+    PulseTaken,
     RequestsArrived,
     Returned,
     SchedulingMessage,
 )
 from actors.outcomes import Aborted, Failed, Found, Outcome, Value
-from actors.scheduling import clearing, external, planning, reconciling, retrying
+from actors.scheduling import clearing, external, liveness, planning, reconciling, retrying
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.endings import fail, forget, leave, released
@@ -40,7 +41,7 @@ from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
 from actors.scheduling.spending import spent
 from actors.scheduling.state import NodeState, Port, RunState
-from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, WAIT, hurry, stop
+from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, RECOVER, STALL, WAIT, hurry, stop
 from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
 from actors.scheduling.verifying import take_result
@@ -55,6 +56,8 @@ DRAIN: Final = "drain"
 """Reason of a stop, and kind of the timer that ends the grace of a drained host."""
 GIVE_WAY: Final = "give-way"
 """Kind of the timer after which, in a drained host, what can be made again gives way."""
+GIVEN_UP: Final = frozenset({"timeout", STALL, RECOVER})
+"""Reasons of a stop that is not waited for, should the work ignore it."""
 LIMIT: Final = "limit"
 """Kind of the timer that ends a run which has a time limit."""
 
@@ -82,14 +85,8 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
 
     """
     turn = Turn(state, stamp)
-    if state.left:  # the run is no longer this host's; nothing may be written
-        match message:
-            case Admitted():
-                turn.now.append(GiveBack(node=message.node, number=message.number))
-            case PublicationWanted():
-                _refuse_publication(turn, message, FailureCode.CONFLICT, "this host no longer works on the run")
-            case _:
-                pass
+    if state.left:
+        _answer_late(turn, message)
         return turn.decision()
     match message:
         case Begin():
@@ -117,11 +114,30 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             obey_judged(turn, message.request, message.ruling)
         case Due():
             _due(turn, message.timer)
+        case PulseTaken():
+            _pulse_taken(turn, message)
         case Drain():
             _drain(turn, message.grace_s)
     fill(turn)
     conclude(turn)
     return turn.decision()
+
+
+def _answer_late(turn: Turn, message: SchedulingMessage) -> None:
+    """Answer what comes when the run is no longer this host's; nothing may be written."""
+    match message:
+        case Admitted():
+            turn.now.append(GiveBack(node=message.node, number=message.number))
+        case PublicationWanted():
+            _refuse_publication(turn, message, FailureCode.CONFLICT, "this host no longer works on the run")
+        case _:
+            pass
+
+
+def _pulse_taken(turn: Turn, message: PulseTaken) -> None:
+    node = turn.state.nodes[message.node]
+    if _is_current(turn, node, message.attempt, reconciles=False):
+        liveness.taken(turn, node, message)
 
 
 def _begin(turn: Turn, requests: tuple[Request, ...]) -> None:
@@ -360,15 +376,20 @@ def _due(turn: Turn, timer: TimerName) -> None:
             )
             fail_or_retry(turn, node, failure)
         return
-    if not _is_current(turn, node, timer.attempt, reconciles=node.reconciling):
-        return
+    if _is_current(turn, node, timer.attempt, reconciles=node.reconciling):
+        _due_of_attempt(turn, node, timer)
+
+
+def _due_of_attempt(turn: Turn, node: NodeState, timer: TimerName) -> None:
     if timer.kind == LEASE:
         turn.now.append(LookAtLease(node=node.key, attempt=timer.attempt))
     elif timer.kind == DEADLINE and node.worker is not None:
         external.out_of_time(turn, node, _ended)
     elif timer.kind == DEADLINE:
         stop(turn, node, "timeout")
-    elif timer.kind == OVERDUE and (state.draining or node.stopping == "timeout"):
+    elif timer.kind == STALL and not node.reconciling:
+        liveness.look(turn, node)
+    elif timer.kind == OVERDUE and (turn.state.draining or node.stopping in GIVEN_UP):
         # a callback that ignores its end keeps its lease and keys until it returns; the run does not wait for it
         _ended(turn, node, Aborted(reason=node.stopping or DRAIN), given_up=True)
 

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from actors.actions import Judge
 from actors.outcomes import Value
+from actors.scheduling import liveness, revising
 from actors.scheduling.asking import withdraw
 from actors.scheduling.compatibility import (
     accept,
@@ -19,13 +20,14 @@ from actors.scheduling.endings import complete, fail
 from actors.scheduling.leasing import take_from_worker
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import unask
+from actors.scheduling.retrying import forget_try, try_anew
 from actors.scheduling.state import LETS_THROUGH, NodeState, RunState
 from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
 from actors.scheduling.verifying import approve as approve_result
 from actors.scheduling.verifying import verify_again
 from store.approvals import Accepted, Refused, judge
-from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind
+from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind, Revision
 from store.evidence import asked_status, awaits_approval, documents, evidence_refusal, is_judged_again
 from store.lifecycle import RESTING, Status
 from store.plans import ComputeExecutor, PlanPhase
@@ -35,7 +37,7 @@ from store.values import Domain, canonical, digest_bytes
 WAITS = RESTING - {Status.AMBIGUOUS} | {Status.PENDING, Status.READY, Status.PREPARING, Status.CORRECTIVE}
 """What a cancel ends at once; whether an ambiguous effect happened is for a settlement to say."""
 
-REOPENS = frozenset({RequestKind.RETRY, RequestKind.REPLAY})
+REOPENS = frozenset({RequestKind.RETRY, RequestKind.REPLAY, RequestKind.CORRECT})
 """What makes a node run again that had ended or rested."""
 
 UNDONE = frozenset({Status.FAILED, Status.SKIPPED, Status.CANCELLED, Status.INCOMPATIBLE})
@@ -55,6 +57,8 @@ def judge_requests(turn: Turn, requests: Iterable[Request]) -> None:
                 request=request,
                 status=asked_status(node.record, request.kind) if node else None,
                 plan_sha256=node.record.frozen_sha256 if node else None,
+                parents_owner=state.parents_owner(node) if node else None,
+                revision=node.record.revision if node else 0,
             )
         )
 
@@ -98,9 +102,16 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
                 verify_again(turn, node)
             else:
                 _reopen(turn, node)
+        case RequestKind.CORRECT:
+            revision = revising.revision_of(node, request)
+            _grant(turn, node, request, ruling, GrantAction.CORRECT, revision=revision)
+            _reopen(turn, node)
+            revising.revise(turn, node, revision)
+        case RequestKind.RECOVER:
+            liveness.recover(turn, node)
         case RequestKind.REPLAY:
             _grant(turn, node, request, ruling, GrantAction.REPLAY)
-            _ready(turn, node)
+            try_anew(turn, node)
         case RequestKind.SETTLE:
             _grant(turn, node, request, ruling, GrantAction.SETTLE)
             _settle(turn, node, request)
@@ -145,14 +156,18 @@ def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> A
         status=asked_status(node.record, request.kind) if node else None,
         plan_sha256=node.record.frozen_sha256 if node else None,
         rules=state.rules,
+        parents_owner=state.parents_owner(node) if node else None,
+        revision=node.record.revision if node else 0,
     )
     refused = None
     if is_acceptance(request):
         refused = nothing_to_accept(state, request)
+    elif node is not None and request.kind is RequestKind.RECOVER:
+        refused = liveness.cannot_be_recovered(state, node)
     elif node is not None and (awaits_approval(node.record) or (node.is_gate and node.evidence_due)):
         refused = evidence_refusal(request)
     if node is not None and refused is None and _runs_again(request, node):
-        refused = code_is_lacking(state, node)
+        refused = code_is_lacking(state, node) or revising.misfit_of(node, request)
     return refused if refused is not None and isinstance(ruling, Accepted) else ruling
 
 
@@ -196,6 +211,8 @@ def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None
     if node.status in WAITS:
         if node.status is Status.PREPARING:
             unask(turn, node)
+        if node.status is Status.CORRECTIVE:
+            forget_try(turn, node)
         turn.move(node, Status.CANCELLED, failure=failure)
     elif node.status is Status.QUEUED:
         state.active -= 1
@@ -212,7 +229,14 @@ def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None
 
 
 def _grant(
-    turn: Turn, node: NodeState, request: Request, ruling: Accepted, action: GrantAction, *, allowed: bool = True
+    turn: Turn,
+    node: NodeState,
+    request: Request,
+    ruling: Accepted,
+    action: GrantAction,
+    *,
+    allowed: bool = True,
+    revision: Revision | None = None,
 ) -> None:
     plan_sha256 = node.record.frozen_sha256
     replay, executor = action is GrantAction.REPLAY, node.planned.executor
@@ -231,6 +255,7 @@ def _grant(
             rule=ruling.rule,
             request_id=request.request_id,
             reason=request.reason,
+            revision=revision,
             at=turn.stamp.at,
         )
     )
@@ -242,6 +267,7 @@ def _grant(
         allowed=allowed,
         plan_sha256=plan_sha256,
         rule=ruling.rule,
+        **revising.told(revision),
     )
     if allowed and action in LETS_THROUGH and plan_sha256 is not None:
         turn.state.granted.add((node.key, plan_sha256))
@@ -256,7 +282,7 @@ def _approve(turn: Turn, node: NodeState, request: Request, ruling: Accepted) ->
         told = {"evidence": documents(node.evidence_due)} if node.evidence_due else {}
         complete(turn, node, as_value({"approved_by": request.principal, "reason": request.reason}), **told)
     else:
-        _ready(turn, node)
+        try_anew(turn, node)
 
 
 def _asked_for(node: NodeState) -> GrantAction:
@@ -280,23 +306,9 @@ def _deny(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> No
     fail(turn, node, Status.FAILED, failure)
 
 
-def _ready(turn: Turn, node: NodeState) -> None:
-    turn.move(
-        node,
-        Status.READY,
-        failure=None,
-        finished_at=None,
-        cancelling=False,
-        failures=0,
-        output_sha256=None,
-        evidence=(),
-    )
-    turn.state.push_ready(node)
-
-
 def _reopen(turn: Turn, node: NodeState) -> None:
     """Make *node* ready again, and pending what was skipped for its sake and for nothing else."""
-    _ready(turn, node)
+    try_anew(turn, node)
     nodes = turn.state.nodes
     for dependent in turn.state.dependents_of(node):
         others = (nodes[key].status for key in dependent.planned.dependencies)
@@ -309,7 +321,7 @@ def _settle(turn: Turn, node: NodeState, request: Request) -> None:
         case "completed":
             complete(turn, node, as_value(request.data.get("value")))
         case "retry":
-            _ready(turn, node)
+            try_anew(turn, node)
         case _:
             failure = Failure(
                 code=FailureCode.AMBIGUOUS,

@@ -144,5 +144,17 @@ def failure_of(outcome: Failed | Aborted) -> Failure:
                 message="ran out of its time and was stopped",
                 todo="raise its max_seconds, or give it less to do",
             )
+        case Aborted(reason="stall"):
+            return Failure(
+                code=FailureCode.STALLED,
+                message="showed no sign of life for twice its interval and was stopped",
+                todo="read its log with: hostler logs RUN NODE; or raise the seconds of its heartbeat",
+            )
+        case Aborted(reason="recover"):
+            return Failure(
+                code=FailureCode.STALLED,
+                message="was stopped to be tried again",
+                todo="read its log with: hostler logs RUN NODE",
+            )
         case Aborted(reason=reason):
             return Failure(code=FailureCode.CANCELLED, message=f"stopped by {reason}")

@@ -3,13 +3,14 @@
 from typing import Final
 
 from actors.actions import SetTimer, TimerName
-from actors.scheduling.endings import fail
+from actors.scheduling.endings import fail, forget
 from actors.scheduling.state import NodeState
+from actors.scheduling.stopping import RECOVER
 from actors.scheduling.turn import Turn
 from store.clock import instant, unix_ms
 from store.contracts import Failure
 from store.lifecycle import Status
-from store.retrying import delay_ms, may_help
+from store.retrying import next_try_ms
 
 RETRY: Final = "retry"
 
@@ -28,7 +29,10 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
         return
     retry, failures = node.planned.policy.retry, node.record.failures + 1
     seed = f"{turn.state.run_id}:{node.key}:{failures}"
-    delay = delay_ms(retry, failures, seed) if may_help(retry, failure) else None
+    asked = node.stopping == RECOVER
+    if asked:
+        node.stopping = None  # it is asked for once
+    delay = next_try_ms(retry, failures, failure, seed, asked=asked)
     if delay is None:
         status = Status.BLOCKED if retry.exhausted == "block" else Status.FAILED
         fail(turn, node, status, failure, failures=failures)
@@ -37,12 +41,29 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
         node,
         Status.CORRECTIVE,
         data={"delay_ms": delay},
-        failures=failures,
+        failures=0 if asked else failures,
         failure=failure,
         due_at=instant(unix_ms(turn.stamp.at) + delay),
         delay_ms=delay,
     )
     wait(turn, node, delay)
+
+
+def try_anew(turn: Turn, node: NodeState) -> None:
+    """Make a node ready that had ended or rested: somebody wants another try, and its failures are counted anew."""
+    turn.move(
+        node,
+        Status.READY,
+        failure=None,
+        finished_at=None,
+        cancelling=False,
+        failures=0,
+        due_at=None,
+        delay_ms=0,
+        output_sha256=None,
+        evidence=(),
+    )
+    turn.state.push_ready(node)
 
 
 def resume_waiting(turn: Turn, node: NodeState) -> None:
@@ -59,6 +80,12 @@ def wait(turn: Turn, node: NodeState, milliseconds: int) -> None:
         return
     timer = TimerName(kind=RETRY, node=node.key, attempt=node.record.failures)
     turn.now.append(SetTimer(timer=timer, seconds=milliseconds / 1000))
+
+
+def forget_try(turn: Turn, node: NodeState) -> None:
+    """Clear the next try of a corrective node, which comes to another end."""
+    forget(turn, node, node.record.failures, [RETRY])
+    turn.change(node, due_at=None, delay_ms=0)
 
 
 def try_again(turn: Turn, node: NodeState) -> None:

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from store.approvals import DEFAULT_RULES, Accepted, Rule
 from store.contracts import GrantAction, NodeRecord, Request, RunRecord
+from store.delegation import parents_owner
 from store.lifecycle import RunStatus, Status
 from store.plans import (
     AgentExecutor,
@@ -23,6 +24,7 @@ from store.plans import (
     PlannedNode,
 )
 from store.policy import Effect, Resume
+from store.revisions import revised, revisions
 from store.terms import Evidence
 from store.transactions import Claimed, Fence
 
@@ -44,6 +46,7 @@ class NodeState:
     """One node: its plan, its record, and what only this host needs to know of it.
 
     Attributes:
+        planned: What the graph plan says of it, with the input of its last revision.
         plan: What is frozen of its exact plan: its preparation, then its effect; None before that and once completed.
         waiting: How many of its dependencies are not completed.
         asked: How often a planner was asked; an answer to an earlier question does not count.
@@ -57,6 +60,7 @@ class NodeState:
         asking: Whether it waits for the machine.
         worker: Who outside this host works on it, if it is leased.
         leased_s: How long that lease still lasted when this host took the run up, seconds.
+        looked_at_in_s: How long after its start, or the last look, its attempt is looked at for a sign of life.
 
     """
 
@@ -76,6 +80,7 @@ class NodeState:
     asking: bool = False
     worker: str | None = None
     leased_s: float = 0.0
+    looked_at_in_s: float = 0.0
 
     @property
     def key(self) -> str:
@@ -213,6 +218,10 @@ class RunState:
         """Say whether the operation of *node* brings *port*."""
         return port in (self.ports_of(node) or ())
 
+    def parents_owner(self, node: NodeState) -> str | None:
+        """Return the id of the owner of the node that delegated *node*."""
+        return parents_owner(node.planned, lambda key: self.nodes[key].planned if key in self.nodes else None)
+
     def dependents_of(self, node: NodeState) -> list[NodeState]:
         """Return all that depends on *node*, directly or through others, each after what it depends on in this set."""
         found: dict[str, NodeState] = {}
@@ -250,6 +259,8 @@ def load(
 
     """
     planned = {node.key: node for node in claimed.plan.nodes}
+    for key, revision in revisions(claimed.grants).items():
+        planned[key] = revised(planned[key], revision)
     nodes = {
         record.key: NodeState(planned=planned[record.key], record=record, plan=claimed.plans.get(record.key))
         for record in claimed.nodes

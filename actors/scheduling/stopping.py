@@ -12,6 +12,10 @@ WAIT: Final = "wait"
 """Kind of the timer that ends the wait for the machine."""
 OVERDUE: Final = "overdue"
 """Kind of the timer after which an attempt that was stopped and has not ended is given up on."""
+STALL: Final = "stall"
+"""Kind of the timer after which an attempt is looked at for a sign of life, and reason of its stop."""
+RECOVER: Final = "recover"
+"""Reason of a stop that somebody asked for, to have the node tried again."""
 GRACE_S: Final = 5.0
 """Between TERM and KILL of a process tree."""
 KILLED_S: Final = 6.0
@@ -28,8 +32,8 @@ def stop(turn: Turn, node: NodeState, reason: str, *, grace_s: float = GRACE_S) 
     Args:
         turn: The turn.
         node: A running node.
-        reason: cancel, timeout or drain; a drain after a cancel only ends the wait for it, a timeout after anything
-            changes nothing.
+        reason: cancel, timeout, drain, stall or recover; a drain after a cancel only ends the wait for it, a timeout
+            after anything changes nothing.
         grace_s: Between TERM and KILL.
 
     """

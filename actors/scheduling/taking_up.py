@@ -7,6 +7,7 @@ from actors.actions import Dispatch, SetTimer, TimerName
 from actors.scheduling.asking import ask
 from actors.scheduling.clearing import is_clear
 from actors.scheduling.endings import fail
+from actors.scheduling.liveness import first_look_s, watch
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import asks_planner
 from actors.scheduling.spending import task_of
@@ -161,6 +162,8 @@ def run(
     )
     seconds = plan.max_seconds or plan.policy.max_seconds
     actions.append(SetTimer(timer=TimerName(kind=DEADLINE, node=node.key, attempt=attempt), seconds=seconds))
+    if plan.policy.heartbeat is not None:
+        actions.append(watch(node, first_look_s(plan.policy.heartbeat)))
 
 
 def idempotency_key(state: RunState, node: NodeState, attempt: int) -> str:

@@ -15,6 +15,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "cancel": "stop a run or one node of it",
         "approve": "answer what waits for a person",
         "retry": "let a failed or blocked node be tried again",
+        "correct": "let a failed or blocked node run with another input",
+        "recover": "end what a running node has got stuck in, and let it be tried again",
         "replay": "let trusted code that was interrupted run again",
         "settle": "say what became of an effect that was interrupted",
         "work": "take work that waits for workers, and bring its result",

@@ -1,13 +1,18 @@
-"""What `retry`, `replay` and `settle` have in common: one request about one node."""
+"""What `retry`, `correct`, `replay` and `settle` have in common: one request about one node."""
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from hostler.commands.arguments import add_json, add_reason, add_run
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
-from hostler.commands.posting import ask, have_it_consumed, look_at, next_step
-from store.contracts import RequestKind
+from hostler.commands.posting import Subject, ask, have_it_consumed, look_at, next_step
+from store.contracts import NodeRecord, RequestKind
+from store.reader import Reader
+
+Details = Callable[[Reader, Subject, NodeRecord], dict[str, Any]]
+"""What a request needs besides, worked out from the run and the node that it is about."""
 
 
 def add_answer(parser: argparse.ArgumentParser) -> None:
@@ -18,14 +23,14 @@ def add_answer(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, data: dict[str, Any] | None = None) -> int:
+def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, details: Details | None = None) -> int:
     """Post one request about a node and let it take effect.
 
     Args:
         args: Of the command.
         kind: What is wanted.
         done: What to say of the node afterwards.
-        data: What the kind needs besides.
+        details: What the kind needs besides.
 
     Returns:
         The exit code.
@@ -34,6 +39,7 @@ def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, data: dict
     with reading() as (home, reader):
         subject = look_at(reader, args.run)
         node = node_of(reader, subject.run_id, args.node)
+        data = details(reader, subject, node) if details is not None else None
         ask(home, subject, kind, node, plan_sha256=node.frozen_sha256, reason=args.reason, data=data)
         have_it_consumed(reader, subject)
     if args.json:

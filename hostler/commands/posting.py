@@ -13,6 +13,7 @@ from hostres.errors import Code, HostlerError
 from store.approvals import Refused, judge
 from store.clock import SystemClock
 from store.contracts import NodeRecord, Request, RequestKind
+from store.delegation import parents_owner
 from store.evidence import asked_status
 from store.fields import SHA256_PATTERN
 from store.heads import refuse_if_imported
@@ -46,6 +47,11 @@ class Subject:
     def owned(self) -> bool:
         """Whether a live host works on it."""
         return self.run.owned
+
+    def parents_owner(self, key: str) -> str | None:
+        """Return the id of the owner of the node that delegated the one of that key."""
+        planned = {node.key: node for node in self.plan.nodes}
+        return parents_owner(planned[key], planned.get)
 
 
 def look_at(reader: Reader, text: str) -> Subject:
@@ -113,6 +119,8 @@ def ask(
         request,
         status=asked_status(node, kind) if node else None,
         plan_sha256=node.frozen_sha256 if node else None,
+        parents_owner=subject.parents_owner(node.key) if node else None,
+        revision=node.revision if node else 0,
     )
     if isinstance(ruling, Refused):
         raise HostlerError(ruling.code, ruling.what, ruling.todo)

@@ -26,4 +26,6 @@ def add(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Post the request."""
-    return answer(args, RequestKind.RETRY, done="may be tried again", data={"anew": True} if args.anew else None)
+    return answer(
+        args, RequestKind.RETRY, done="may be tried again", details=lambda *_: {"anew": True} if args.anew else {}
+    )

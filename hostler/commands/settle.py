@@ -41,7 +41,7 @@ def add(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Post the settlement; on a terminal, ask for it if it was not given."""
     data = _outcome(args)
-    return answer(args, RequestKind.SETTLE, done=DONE[data["outcome"]], data=data)
+    return answer(args, RequestKind.SETTLE, done=DONE[data["outcome"]], details=lambda *_: data)
 
 
 def _outcome(args: argparse.Namespace) -> dict[str, Any]:

@@ -24,8 +24,9 @@ def run(args: argparse.Namespace) -> int:
     with reading() as (_, reader):
         run_id = reader.find(args.run)
         stored, plan, nodes = whole(reader, run_id)
+        grants = reader.grants(run_id)
     if args.json:
-        print_json(show_json(stored, plan, nodes))
+        print_json(show_json(stored, plan, nodes, grants))
     else:
-        print_line(show_text(stored, plan, nodes))
+        print_line(show_text(stored, plan, nodes, grants))
     return 0

@@ -39,6 +39,7 @@ def node_plan_text(plan: NodePlan, plan_sha256: str) -> str:
         f"  plan    {plan_sha256}",
         f"  runs    {runs_text(plan.executor, plan.policy)}",
         *_what_for(plan),
+        *([f"  input   corrected, revision {plan.revision}"] if plan.revision else []),
         *(f"  writes  {harmless(key.removeprefix('file:'))}" for key in plan.keys),
         *(f"  {'     ' if index else 'input'}   {harmless(line)}" for index, line in enumerate(given)),
     ]

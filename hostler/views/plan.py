@@ -128,6 +128,10 @@ def _given(node: PlannedNode) -> Iterator[str]:
     retry = node.policy.retry
     if retry.attempts > 1:
         lines.append(("retry", f"at most {retry.attempts} attempts, then {retry.exhausted}"))
+    beats = node.policy.heartbeat
+    if beats is not None:
+        first = "" if beats.grace_seconds is None else f", the first within {beats.grace_seconds:g} s"
+        lines.append(("beats", f"every {beats.seconds:g} s{first}"))
     if node.priority:
         lines.append(("first", f"priority {node.priority}"))
     if lines:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hostler.views.naming import executor_name, runs_text
 from hostler.views.terminal import duration, harmless, shown_path, table
 from hostler.views.waiting import waiting_on
-from store.contracts import NodeRecord
+from store.contracts import Grant, NodeRecord
 from store.evidence import documents
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
 from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
@@ -20,16 +20,20 @@ from store.reader import Owner, RunView
 IMPORTED: Final = "imported"
 
 
-def show_json(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> dict[str, Any]:
+def show_json(
+    run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants: Iterable[Grant] = ()
+) -> dict[str, Any]:
     """Return a run in the shape that `show --json` promises.
 
     Args:
         run: The run.
         plan: Its graph plan.
         nodes: Its nodes, in the order of the plan.
+        grants: What people granted; they tell how its nodes were corrected.
 
     """
     record = run.record
+    corrections = _corrections(grants)
     shape: dict[str, Any] = {
         "run_id": record.run_id,
         "workflow": record.workflow,
@@ -48,11 +52,11 @@ def show_json(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> dic
     if run.status in RUN_FINAL and run.summary is not None:
         shape["outputs"] = run.summary.outputs
     planned = {node.key: node for node in plan.nodes}
-    shape["nodes"] = [_node_json(planned[node.key], node) for node in nodes]
+    shape["nodes"] = [_node_json(planned[node.key], node, corrections.get(node.key, ())) for node in nodes]
     return shape
 
 
-def _node_json(planned: PlannedNode, node: NodeRecord) -> dict[str, Any]:
+def _node_json(planned: PlannedNode, node: NodeRecord, corrections: Iterable[Grant]) -> dict[str, Any]:
     shape: dict[str, Any] = {
         "key": node.key,
         "executor": executor_name(planned.executor),
@@ -72,11 +76,51 @@ def _node_json(planned: PlannedNode, node: NodeRecord) -> dict[str, Any]:
         shape["evidence"] = {"due": documents(due), "brought": documents(node.evidence)}
     if node.failure is not None:
         shape["failure"] = node.failure.model_dump(mode="json")
+    if node.revision:
+        shape["revision"] = node.revision
+    corrected = [_correction_json(grant) for grant in corrections]
+    if corrected:
+        shape["corrections"] = corrected
     return shape
 
 
-def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> str:
-    """Return a run for people: its state, its nodes, what waits and what to type next."""
+def _corrections(grants: Iterable[Grant]) -> dict[str, list[Grant]]:
+    """Return the corrections of each node that was corrected, oldest first."""
+    found: dict[str, list[Grant]] = {}
+    for grant in grants:
+        if grant.revision is not None:
+            found.setdefault(grant.node, []).append(grant)
+    return found
+
+
+def _correction_json(grant: Grant) -> dict[str, Any]:
+    revision = grant.revision
+    assert revision is not None
+    shape: dict[str, Any] = {
+        "revision": revision.number,
+        "input": revision.input,
+        "at": grant.at,
+        "principal": grant.principal,
+        "reason": grant.reason,
+        "after_attempt": grant.attempt or 0,
+    }
+    return shape if grant.plan_sha256 is None else {**shape, "replaced_plan_sha256": grant.plan_sha256}
+
+
+def _correction_lines(grants: Iterable[Grant]) -> list[str]:
+    """Return a line for each correction of a node."""
+    lines = [
+        f"{grant.node}: revision {grant.revision.number} of its input, after attempt {grant.attempt or 0}, by"
+        f" {grant.principal} at {grant.at}{f': {grant.reason}' if grant.reason else ''}"
+        for corrected in _corrections(grants).values()
+        for grant in corrected
+        if grant.revision is not None
+    ]
+    return ["", *map(harmless, lines)] if lines else []
+
+
+def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants: Sequence[Grant] = ()) -> str:
+    """Return a run for people: its state, its nodes, what was corrected, what waits and what to type next."""
     record = run.record
     planned = {node.key: node for node in plan.nodes}
     lines = [
@@ -89,6 +133,7 @@ def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> str
         counts_text(nodes),
         table(("NODE", "STATUS", "TRIES", "TOOK", "RUNS"), [_row(planned[node.key], node) for node in nodes]),
     ]
+    lines += _correction_lines(grants)
     failures = failure_lines(run, [node for node in nodes if node.failure is not None])
     if failures:
         lines += ["", *failures]

@@ -86,6 +86,7 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
         case _:
             message = node.failure.message if node.failure else "it needs an operator"
             command = f"hostler retry {run_id} {node.key}"
+            otherwise = (f"hostler correct {run_id} {node.key} --input FILE",)
     return Waiting(
         node=node.key,
         reason=node.status,

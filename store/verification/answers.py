@@ -1,11 +1,14 @@
 """What people said about a run: each request answered once, each grant used once and for the exact plan it names."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
+
+from pydantic import JsonValue
 
 from store.contracts import Grant, GrantAction, Request
 from store.plans import ComputeExecutor, GraphPlan
 from store.requests import CANCELS, cancel_id
+from store.revisions import input_sha256
 from store.verification.examination import Examination
 from store.verification.findings import Fault
 from store.verification.retelling import Retelling, ToldGrant
@@ -13,7 +16,9 @@ from store.verification.retelling import Retelling, ToldGrant
 _BOUND_TO_ATTEMPT: Final = frozenset({GrantAction.REPLAY, GrantAction.SETTLE, GrantAction.EVIDENCE})
 
 
-def examine_answers(examination: Examination, plan: GraphPlan, told: Retelling | None) -> int:
+def examine_answers(
+    examination: Examination, plan: GraphPlan, told: Retelling | None
+) -> tuple[int, Mapping[tuple[str, int], JsonValue]]:
     """Examine the requests and the grants.
 
     Args:
@@ -22,14 +27,23 @@ def examine_answers(examination: Examination, plan: GraphPlan, told: Retelling |
         told: What the log says; None if it cannot be believed.
 
     Returns:
-        How many grants there are.
+        How many grants there are, and the input of each revision that they made, by node and number.
 
     """
     _examine_requests(examination, told)
     grants = _grants(examination)
     if told is not None:
         _compare_with_log(examination, plan, grants, told)
-    return len(grants)
+    inputs = {
+        (grant.node, grant.revision.number): grant.revision.input
+        for grant in grants
+        if grant is not None and grant.revision is not None
+    }
+    return len(grants), inputs
+
+
+def _revision_of(grant: Grant) -> tuple[int | None, str | None]:
+    return (None, None) if grant.revision is None else (grant.revision.number, input_sha256(grant.revision.input))
 
 
 def _examine_requests(examination: Examination, told: Retelling | None) -> None:
@@ -108,5 +122,7 @@ def _differences(
         bundle_sha256, computes.get(grant.node),
     ):  # fmt: skip
         yield f"{name} is for other code than the plan's"
+    if _revision_of(grant) != (event.revision, event.input_sha256):
+        yield f"{name} is of another revision than event {event.seq} tells of"
     if grant.request_id is not None and grant.request_id not in told.answers:
         yield f"{name} answers request {grant.request_id}, which the log does not tell of"

@@ -7,6 +7,8 @@ what it runs, under which policy, within which bounds, which files it must name,
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pydantic import JsonValue
+
 from hostres.errors import HostlerError
 from store.contracts import NodeRecord
 from store.lifecycle import Status
@@ -25,6 +27,7 @@ def examine_plans(
     folder: str | None,
     records: Mapping[str, NodeRecord],
     outputs: Outputs,
+    inputs: Mapping[tuple[str, int], JsonValue],
 ) -> None:
     """Examine the preparation and the effect of each node.
 
@@ -34,10 +37,11 @@ def examine_plans(
         folder: The folder of the run; None if it cannot be read.
         records: Those that can be read, by key.
         outputs: What the nodes gave.
+        inputs: Of the revisions of corrected nodes, by node and number.
 
     """
     planned = {node.key: node for node in plan.nodes}
-    rules = Rules(folder, records, outputs)
+    rules = Rules(folder, records, outputs, inputs)
     missing = {
         (key, sha256)
         for key, record in records.items()
@@ -83,11 +87,19 @@ class Rules:
     folder: str | None
     records: Mapping[str, NodeRecord]
     outputs: Outputs
+    inputs: Mapping[tuple[str, int], JsonValue] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
     preparations: dict[str, NodePlan] = field(default_factory=dict)
 
     def difference(self, sha256: str, exact: NodePlan, planned: PlannedNode) -> str | None:
         """Say in what an exact plan differs from what it can be; None where it does not."""
+        if exact.revision:
+            if (planned.key, exact.revision) not in self.inputs:
+                return f"there is no revision {exact.revision} of its node"
+            planned = planned.model_copy(update={"input": self.inputs[planned.key, exact.revision]})
+        record = self.records.get(planned.key)
+        if record is not None and record.frozen_sha256 == sha256 and record.revision != exact.revision:
+            return f"it is of revision {exact.revision}, its node has revision {record.revision}"
         why = self._as_planned(exact, planned) or self._bounds(exact, planned)
         if why is not None:
             return why
@@ -96,7 +108,6 @@ class Rules:
             if exact.keys or exact.preparation_sha256 is not None:
                 return "it is a preparation and has what only an effect has"
             return self._given(exact, planned)
-        record = self.records.get(planned.key)
         named = None if record is None or record.plan_sha256 != sha256 else record
         if named is not None and named.preparation_sha256 != exact.preparation_sha256:
             return f"its preparation is {exact.preparation_sha256}, its node has {named.preparation_sha256}"
@@ -146,7 +157,7 @@ class Rules:
             return f"its preparation {exact.preparation_sha256} is missing"
         if prepared.node != planned.key:
             return f"its preparation {exact.preparation_sha256} is of node {prepared.node}"
-        for name in ("dependencies", "max_input_bytes", "max_seconds"):
+        for name in ("dependencies", "max_input_bytes", "max_seconds", "revision"):
             if getattr(exact, name) != getattr(prepared, name):
                 return f"its {name} are not those of its preparation"
         return "it has what only a preparation has" if exact.descriptors is not None else None

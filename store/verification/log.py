@@ -22,7 +22,7 @@ from store.verification.node_rows import Outputs
 from store.verification.retelling import Retelling, ToldEnd, ToldNode
 
 _OF_NODE: Final = (
-    "status", "attempt", "preparation_sha256", "plan_sha256", "output_sha256", "started_at", "finished_at",
+    "status", "attempt", "revision", "preparation_sha256", "plan_sha256", "output_sha256", "started_at", "finished_at",
 )  # fmt: skip
 
 

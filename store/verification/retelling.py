@@ -12,16 +12,17 @@ from store import transitions
 from store.contracts import Event, EventKind, GrantAction
 from store.lifecycle import FINAL, RESTING, IllegalMoveError, RunStatus, Status, check_path
 from store.plans import PlanPhase
+from store.shapes import REOPENS
 
-_NEEDED: Final[Mapping[Status, GrantAction]] = MappingProxyType(
+_NEEDED: Final[Mapping[Status, frozenset[GrantAction]]] = MappingProxyType(
     {
-        Status.FAILED: GrantAction.RETRY,
-        Status.SKIPPED: GrantAction.RETRY,
-        Status.AMBIGUOUS: GrantAction.SETTLE,
-        Status.AMBIGUOUS_CODE: GrantAction.REPLAY,
+        Status.FAILED: REOPENS,
+        Status.SKIPPED: REOPENS,
+        Status.AMBIGUOUS: frozenset({GrantAction.SETTLE}),
+        Status.AMBIGUOUS_CODE: frozenset({GrantAction.REPLAY}),
     }
 )
-"""Which grant lets a node leave that status by one of the moves of `transitions.GRANTED`."""
+"""Which grants let a node leave that status by one of the moves of `transitions.GRANTED`."""
 
 _ACTIONS: Final = frozenset(action.value for action in GrantAction)
 
@@ -38,6 +39,7 @@ class ToldNode:
 
     status: Status
     attempt: int = 0
+    revision: int = 0
     preparation_sha256: str | None = None
     plan_sha256: str | None = None
     output_sha256: str | None = None
@@ -62,6 +64,7 @@ class ToldGrant:
         seq: Number of the event.
         node_attempt: The node's attempt at that moment.
         node_plan: Digest of its frozen plan at that moment, or of its preparation if it had none.
+        input_sha256: Of the input that a correction gave it.
 
     """
 
@@ -75,6 +78,8 @@ class ToldGrant:
     principal: str | None
     node_attempt: int
     node_plan: str | None
+    revision: int | None = None
+    input_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +192,7 @@ class Retelling:
         usable = self._usable.pop(key, set())
         if before is Status.SKIPPED:  # with its failed source, which needs the grant itself
             usable = {GrantAction(told.action) for told in self.grants if told.allowed}
-        if after in transitions.GRANTED.get(before, frozenset()) and _NEEDED[before] not in usable:
+        if after in transitions.GRANTED.get(before, frozenset()) and not _NEEDED[before] & usable:
             yield f"node {key} leaves {before} for {after} without a grant"
 
     @staticmethod
@@ -263,19 +268,32 @@ class Retelling:
         node, data = self._node(event), event.data
         match data.get("action"), data.get("allowed"), data.get("plan_sha256"), data.get("rule"):
             case str(action), bool(allowed), (str() | None) as plan_sha256, str(rule) if (
-                node is not None and action in _ACTIONS and (plan_sha256 is not None or action == GrantAction.RETRY)
-            ):  # a node that failed before it had a plan is retried all the same
+                node is not None and action in _ACTIONS and (plan_sha256 is not None or action in REOPENS)
+            ):  # a node that failed before it had a plan is tried again all the same
                 self.grants.append(
                     ToldGrant(
                         seq=event.seq, at=event.at, node=event.node or "", action=action, allowed=allowed,
                         plan_sha256=plan_sha256, rule=rule, principal=event.principal,
                         node_attempt=node.attempt, node_plan=node.frozen_sha256,
+                        revision=_number(data.get("revision")), input_sha256=_text(data.get("input_sha256")),
                     )
                 )  # fmt: skip
                 if allowed:
                     self._usable.setdefault(event.node or "", set()).add(GrantAction(action))
+                if action == GrantAction.CORRECT:
+                    yield from self._correct(event, node)
             case _:
                 yield "it does not say what is granted"
+
+    @staticmethod
+    def _correct(event: Event, node: ToldNode) -> Iterator[str]:
+        """Take in another input of a node, for which it has no plan yet."""
+        if (node.revision + 1, True) != (event.data.get("revision"), event.data.get("allowed")):
+            yield f"revision {event.data.get('revision')} of node {event.node} follows revision {node.revision}"
+        if node.status not in transitions.CORRECTABLE:
+            yield f"it corrects node {event.node}, which is {node.status}"
+        node.revision += 1
+        node.preparation_sha256 = node.plan_sha256 = None
 
     def _answer(self, event: Event) -> Iterator[str]:
         request_id, kind = _text(event.data.get("request_id")), _text(event.data.get("request"))
@@ -291,6 +309,10 @@ class Retelling:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _texts(value: object) -> list[str]:

@@ -76,9 +76,9 @@ def _verify(examination: Examination, alive: Callable[[str], bool] | None, limit
     if plan is not None:
         outputs = Outputs(examination, records, plan)
         outputs.examine()
-        examine_plans(examination, plan, folder, records, outputs)
+        grants, inputs = examine_answers(examination, plan, told)
+        examine_plans(examination, plan, folder, records, outputs, inputs)
         examine_summary(examination, plan, told, outputs)
-        grants = examine_answers(examination, plan, told)
         if len(records) == len(plan.nodes):
             _check_counts(examination, columns, records)
     if told is not None:

@@ -218,7 +218,14 @@ class Drive:
 
 
 def rule(case: Judge) -> Judged:
-    return Judged(request=case.request, ruling=judge(case.request, status=case.status, plan_sha256=case.plan_sha256))
+    ruling = judge(
+        case.request,
+        status=case.status,
+        plan_sha256=case.plan_sha256,
+        parents_owner=case.parents_owner,
+        revision=case.revision,
+    )
+    return Judged(request=case.request, ruling=ruling)
 
 
 def kinds(actions: Sequence[Action], kind: type) -> list[Any]:

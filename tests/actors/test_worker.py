@@ -54,6 +54,7 @@ class Surroundings:
         self.folder = folder
         self.told: list[Any] = []
         self.processes = 0
+        self.beats = 0
         self.gate: list[str] = []
         self.refusal: OperationFailed | None = None
 
@@ -64,6 +65,9 @@ class Surroundings:
 
     def progress(self, *said: Any) -> None:
         self.told.append(said)
+
+    def beat(self) -> None:
+        self.beats += 1
 
     def next_logs(self) -> tuple[Path, Path]:
         self.processes += 1

@@ -20,7 +20,7 @@ from store.limits import Limits
 from store.plans import GraphPlan, NodePlan
 from store.records import encode, graph_plan_sha256
 from store.requests import cancel_id
-from store.shapes import Shape, is_granted, shape_of
+from store.shapes import Shape, is_granted, names_its_revision, revision_due, shape_of
 from store.transactions import Claimed, Fence, NewEvent, Transaction
 from store.values import Domain, digest, digest_bytes
 
@@ -370,7 +370,10 @@ class MemoryStore:
         gate = after.key in run.shape.gates
         granted = is_granted(before, run.shape, transaction.grants)
         fits = (
-            transitions.refusal(before, after, gate=gate, granted=granted) is None
+            transitions.refusal(
+                before, after, gate=gate, granted=granted, revision=revision_due(before, transaction.grants)
+            )
+            is None
             and all(
                 sha256 in (None, was) or (sha256 in run.plans and run.plans[sha256].node == after.key)
                 for was, sha256 in (
@@ -394,6 +397,8 @@ class MemoryStore:
             node = run.nodes.get(grant.node)
             if node is None:
                 raise _refuse(Code.NOT_FOUND, f"there is no node {grant.node}")
+            if not names_its_revision(grant, node):
+                raise _refuse(Code.CONFLICT, "a grant of another revision")
             bound_to = {
                 GrantAction.PREPARATION: node.preparation_sha256,
                 GrantAction.EFFECT: node.plan_sha256,

@@ -15,6 +15,7 @@ from store.approvals import (
     Refused,
     Rule,
     Verdict,
+    is_owner,
     judge,
     principal_kind,
     verdict,
@@ -35,12 +36,14 @@ FITTING = {
     RequestKind.RETRY: Status.FAILED,
     RequestKind.REPLAY: Status.AMBIGUOUS_CODE,
     RequestKind.SETTLE: Status.AMBIGUOUS,
+    RequestKind.CORRECT: Status.FAILED,
+    RequestKind.RECOVER: Status.RUNNING,
 }
 
 
 def judged(kind: RequestKind, status: Status | None = None, **changes: Any) -> Accepted | Refused:
     plan = changes.pop("stored", SHA)
-    fields = {"node": "a", "plan_sha256": SHA, **changes}
+    fields = {"node": "a", "plan_sha256": SHA, "data": {"input": 1, "revision": 0}, **changes}
     return judge(request_of(RUN, kind, **fields), status=status or FITTING[kind], plan_sha256=plan)
 
 
@@ -103,7 +106,11 @@ def test_a_human_who_names_what_waits_is_accepted_by_a_rule_and_nobody_else_is(k
 
 
 def test_where_nothing_waits_for_an_answer_there_is_nothing_to_answer() -> None:
-    several = {RequestKind.CANCEL: set(Status) - FINAL, RequestKind.RETRY: {Status.FAILED, Status.BLOCKED}}
+    several = {
+        RequestKind.CANCEL: set(Status) - FINAL,
+        RequestKind.RETRY: {Status.FAILED, Status.BLOCKED},
+        RequestKind.CORRECT: {Status.FAILED, Status.BLOCKED},
+    }
     for kind, status in itertools.product(OF_A_NODE, Status):
         answer = judged(kind, status)
         assert isinstance(answer, Accepted) is (status in several.get(kind, {FITTING[kind]})), (kind, status)
@@ -157,3 +164,29 @@ def test_only_a_person_may_accept_missing_code_and_only_for_a_whole_run() -> Non
     of_a_node = accept.model_copy(update={"node": "a"})
     for status in Status:
         assert isinstance(judge(of_a_node, status=status, plan_sha256=None), Refused)
+
+
+def test_a_correction_names_the_revision_that_it_replaces() -> None:
+    """What somebody else has replaced meanwhile is not replaced again."""
+    request = request_of(RUN, RequestKind.CORRECT, node="a", data={"input": 1, "revision": 1})
+    assert isinstance(judge(request, status=Status.FAILED, plan_sha256=None, revision=1), Accepted)
+    for revision in (0, 2):
+        refused = judge(request, status=Status.FAILED, plan_sha256=None, revision=revision)
+        assert isinstance(refused, Refused)
+        assert refused.code is Code.CONFLICT
+        assert f"has revision {revision}" in refused.what
+
+
+@pytest.mark.parametrize("action", sorted(Action))
+def test_only_recovery_is_allowed_to_the_owner_of_a_parent(action: Action) -> None:
+    """Whoever owns the parent recovers; what decides for people stays with people."""
+    recovery = {Action.RETRY, Action.CORRECT, Action.CANCEL, Action.RECOVER}
+    for principal in ("agent:lead", "service:lead"):
+        said, rule = verdict(DEFAULT_RULES, principal=principal, action=action, effect=None, parents_owner=True)
+        if action in {Action.EFFECT, Action.PREPARE}:
+            continue
+        expected = (Verdict.ALLOW, f"default.owner-{action}") if action in recovery else (Verdict.DENY, NO_RULE)
+        assert (said, rule) == expected
+    assert not is_owner("lead", "lead")
+    assert not is_owner("agent:lead", None)
+    assert not is_owner("agent:leader", "lead")

@@ -18,6 +18,7 @@ from store.contracts import (
     NodeRecord,
     Request,
     RequestKind,
+    Revision,
     RunRecord,
     Summary,
 )
@@ -34,7 +35,7 @@ from store.plans import (
     PlannedNode,
     RunLimits,
 )
-from store.policy import Backoff, Effect, FailureCode, Policy, Resume, Retry
+from store.policy import Backoff, Effect, FailureCode, Heartbeat, Policy, Resume, Retry
 from store.records import decode, document, encode
 from store.terms import Envelope, Evidence, EvidenceType, Owner, Provider, Terms
 from store.values import Domain, digest_bytes
@@ -64,8 +65,9 @@ TERMS = Terms(
 WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
     type(model): (model, sha256)
     for model, sha256 in [
-        (POLICY, "fc26f34c009f13cb664ce287df879729ab5cfcbb26d74db941ccf442170fafc9"),
+        (POLICY, "8c7864b16e99f6f02aa57b27203bac34a3f3769406f7b6b85711a94913a44edf"),
         (Retry(attempts=3, delays=(1.0, 2.5)), "fdb92a9c6b9f314eb0f98a722a171eb4eee4987e50e3d79687f943a0d9825ef4"),
+        (Heartbeat(seconds=1.5, grace_seconds=60.0), "bed09add735b0c0228180d38faf4bc61f32c68746c9221c45c1e3d7861364798"),
         (Backoff(first_s=2.0, jitter=0.5), "87ff2f2e210ceae4c50a31b66f69bb6ee7470aa4d739def925a7e5456d96053a"),
         (RunLimits(seconds=60.0, active=2), "86dc5df6912ad8689d026380d6c28d8be3e5868d7e4aff33400072ad9ac56fc3"),
         (OPERATION, "b2c83c56dc99ebae053ad3330625e9b98301b6c4131bf1eb48092b8ba2ce6b60"),
@@ -81,17 +83,17 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
         (Evidence(id="suite", type=EvidenceType.TEST), "35f371f919708f4ac38c26d55f9ffd00f777e3a150a02fc6c0dd2d125ce1899f"),
         (ENVELOPE, "74c71e8fce0132583a30fec2e4ad6368497c520e9f8f33c530d5979b9e533bae"),
         (PROVIDER, "6438b841d7a05d527ae9f6d4ff740b8153379ce5b7587a0768ef859765907e2f"),
-        (NODE, "a7d76e4633a7573231bb2f1692667e794fd28100ef94eede7d6ec2627bd3c60a"),
-        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "b33ef1b096b1a7f9da46d7f672fcf9bbb984c2a0d20e024a4a3d723a810214a6"),
+        (NODE, "bb01d783a6bd74ecf7429c1519359a4617f1713e85b105951974c4fd9edfe1d0"),
+        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "bd30c787c2700cecde4636a8bce73f8d98f05ae27f6b32da971d14a792657268"),
         (
             NodePlan(
                 run_id=RUN, node="a", executor=COMMAND, input=1, input_sha256=SHA, dependencies={"x": SHA, "b": SHA},
                 policy=POLICY, keys=("file:/films/out",),
             ),
-            "70c7623c40a2961d5abcc144a245be6c5eff843f6361158819d1b96b49249321",
+            "cb70459eaf50da0ef25e438aaf02bfb3cccc1c74ff9661b1afbff5724481e1bf",
         ),
         (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
-        (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "d1638796e440811568be852b9342e2da27e1614e9627dd8a53827f7bd8960578"),
+        (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "77000fc4d537c3d09cb3ae417596ce3b1db7708a2450136fefe3f46d8cf7d83d"),
         (
             RunRecord(
                 run_id=RUN, workflow="w", workflow_version=1, plan_sha256=SHA, folder="/films", source="w.py:f",
@@ -111,8 +113,9 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
                 grant_id="g", run_id=RUN, node="a", action=GrantAction.REPLAY, plan_sha256=SHA, attempt=2,
                 bundle_sha256=SHA, compute="double", allowed=True, principal="human:ada", rule="r", at=AT,
             ),
-            "1c53e0f9faf3fffe9200f7b8efa2ceb15c76f883201348e4bb23a7093a1017bb",
+            "6852f95f6a936ceab5559ba369ab5a2629e93155b2a6e86b6ec3e24bd5737e11",
         ),
+        (Revision(number=2, input={"n": 1.5}), "23315826884d72c215aa91e70282ccd1897b89fccf6963c2fa43059cf77ed749"),
         (Request(request_id="r", run_id=RUN, kind=RequestKind.SETTLE, node="a", principal="human:ada", at=AT), "08471cb48a5ea3e941bf6c3dc86de0917059e15f53a24e8978b42efaa2f21c3f"),
         (Summary(status=RunStatus.PARTIAL, counts={"failed": 1, "completed": 1}, outputs=[1]), "ea220de106d6062f7b9d2d49d3d2775d6ed9bb431d20c80d372b0915db338876"),
     ]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hostres.errors import Code
-from store.contracts import GrantAction, NodeRecord, RequestKind
+from store.contracts import Grant, GrantAction, NodeRecord, RequestKind, Revision
 from store.lifecycle import Status
 from store.reader import Reader
 from store.requests import post
@@ -162,3 +162,42 @@ def test_a_request_is_consumed_once_together_with_its_grant_or_not_at_all(settin
     assert_refused(setting.write(claimed, **parts), Code.CONFLICT, stored.request_id)
     other = setting.claimed(plan_of({"a": []}))
     assert_refused(setting.write(other, consumed=(stored.request_id,)), Code.CONFLICT, stored.request_id)
+
+
+def test_only_a_correction_makes_a_revision_and_just_the_next_one(setting: Setting) -> None:
+    """A revision comes with its grant, in one transaction, on a node that has failed; nothing else changes it."""
+    claimed, failed = interrupted(setting, Status.FAILED)
+    run = claimed.fence.run_id
+
+    def correction(number: int, **changes: Any) -> Grant:
+        return grant_of(run, changes.pop("node", "a"), GrantAction.CORRECT, revision=Revision(number=number, input={}))
+
+    def ready(**changes: Any) -> tuple[NodeRecord, ...]:
+        return (moved(failed, Status.READY, plan_sha256=None, failure=None, **changes),)
+
+    denied = correction(1).model_copy(update={"allowed": False})
+    for nodes, grants in (
+        (ready(revision=1), ()),
+        (ready(revision=1), (grant_of(run, "a", GrantAction.RETRY),)),
+        (ready(revision=2), (correction(1),)),
+        (ready(revision=2), (correction(2),)),
+        (ready(), (correction(1),)),
+        ((), (correction(1),)),
+        (ready(revision=1), (denied,)),
+        (ready(revision=1), (correction(1, node="b"),)),
+        (ready(), (grant_of(run, "a", GrantAction.RETRY, revision=Revision(number=1, input={})),)),
+        (ready(revision=1), (grant_of(run, "a", GrantAction.CORRECT),)),
+    ):
+        assert_refused(setting.write(claimed, nodes=nodes, grants=grants), Code.CONFLICT)
+    setting.accept(claimed, nodes=ready(revision=1), grants=(correction(1),))
+
+
+@pytest.mark.parametrize("status", [Status.BLOCKED, Status.AMBIGUOUS, Status.AMBIGUOUS_CODE])
+def test_a_blocked_node_may_be_corrected_and_an_ambiguous_one_not(setting: Setting, status: Status) -> None:
+    """What may have happened is settled first."""
+    claimed, stopped = interrupted(setting, status)
+    run = claimed.fence.run_id
+    after = (moved(stopped, Status.READY, plan_sha256=None, revision=1),)
+    grant = (grant_of(run, "a", GrantAction.CORRECT, revision=Revision(number=1, input=1)),)
+    refused = setting.write(claimed, nodes=after, grants=grant)
+    assert (refused is None) is (status is Status.BLOCKED)

@@ -76,7 +76,7 @@ def everything(build, name: str):
 def everything(folder: Path) -> str:
     """Make a run with something of everything in the home of the environment; it has completed.
 
-    It is approved, failed, was retried, asked in vain to be retried, and resumed between all of these.
+    It is approved, failed, was retried, asked in vain to be retried, corrected, and resumed between all of these.
     """
     path = folder / "workflow.py"
     path.write_text(WORKFLOW, encoding="utf-8")
@@ -90,8 +90,11 @@ def everything(folder: Path) -> str:
         for key in ("paid",):
             assert main(["approve", run_id, key, "--plan", str(waiting[key])]) == 0
         main(["resume", run_id])
-        (folder / "mended").touch()
         assert main(["retry", run_id, "flaky"]) == 0
+        main(["resume", run_id])
+        (folder / "mended").touch()
+        (folder / "input.json").write_text('{"text": {"$ref": {"node": "a/upper", "path": ["text"]}}}')
+        assert main(["correct", run_id, "flaky", "--input", "input.json", "--reason", "as it was"]) == 0
         main(["resume", run_id])
         with Reader.open(Home.open(Config.load().home, create=False)) as reader:
             waiting = {node.key: node.plan_sha256 for node in reader.nodes(run_id)}

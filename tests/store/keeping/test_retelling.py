@@ -6,7 +6,7 @@ from typing import Any
 from store.clock import instant
 from store.contracts import Event, EventKind, GrantAction
 from store.lifecycle import MOVES, RunStatus, Status
-from store.transitions import GRANTED
+from store.transitions import CORRECTABLE, GRANTED
 from store.verification.retelling import Retelling
 from tests.store.support import EPOCH_MS, HUMAN, run_id
 
@@ -45,7 +45,7 @@ class Teller:
 def test_a_move_can_be_told_if_the_lifecycle_has_it_and_what_needs_a_grant_has_one() -> None:
     for before, after in itertools.product(Status, Status):
         without, denied, allowed = Teller(before), Teller(before), Teller(before)
-        for action in GrantAction:
+        for action in set(GrantAction) - {GrantAction.CORRECT}:
             denied.grant(action, allowed=False)
             allowed.grant(action)
         for teller in (without, denied, allowed):
@@ -152,11 +152,30 @@ def test_a_preparation_and_an_effect_are_told_apart_and_a_grant_is_for_what_is_f
     assert teller.objections == []
 
 
-def test_only_a_retry_may_be_granted_without_a_plan() -> None:
+def test_only_a_retry_and_a_correction_may_be_granted_without_a_plan() -> None:
     for action in GrantAction:
-        teller = Teller()
-        teller.tell(EventKind.GRANT, action=action.value, allowed=True, plan_sha256=None, rule="r")
-        assert (not teller.objections) == (action is GrantAction.RETRY), action
+        teller = Teller(Status.FAILED)
+        teller.tell(EventKind.GRANT, action=action.value, allowed=True, plan_sha256=None, rule="r", revision=1)
+        assert (not teller.objections) == (action in {GrantAction.RETRY, GrantAction.CORRECT}), action
+
+
+def test_a_correction_reopens_a_node_without_a_plan_and_each_is_the_next_revision() -> None:
+    """A revision has no plan until one is told of, and none is left out or made of what has not failed."""
+    for status in Status:
+        teller = Teller(status)
+        teller.told.nodes["a"].plan_sha256 = PLAN
+        teller.tell(EventKind.GRANT, action="correct", allowed=True, plan_sha256=PLAN, rule="r", revision=1)
+        assert (not teller.objections) == (status in CORRECTABLE), status
+        node = teller.told.nodes["a"]
+        assert (node.revision, node.plan_sha256, teller.told.grants[0].node_plan) == (1, None, PLAN)
+    teller = Teller(Status.FAILED)
+    teller.tell(EventKind.GRANT, action="correct", allowed=True, plan_sha256=None, rule="r", revision=1)
+    teller.move(Status.FAILED, Status.READY)
+    assert teller.objections == []
+    for revision, allowed in ((2, True), (1, False), (None, True)):
+        other = Teller(Status.FAILED)
+        other.tell(EventKind.GRANT, action="correct", allowed=allowed, plan_sha256=None, rule="r", revision=revision)
+        assert len(other.objections) == 1
 
 
 def test_finding_out_about_an_attempt_moves_nothing_and_is_only_about_one_that_runs() -> None:

@@ -97,7 +97,7 @@ def test_a_clean_run_is_clean(kept: Kept) -> None:
     verdict = proved(kept.home, kept.run_id)
     assert verdict.problems == ()
     assert verdict.notes == ()
-    assert (verdict.status, verdict.nodes, verdict.grants) == (RunStatus.COMPLETED, 8, 3)
+    assert (verdict.status, verdict.nodes, verdict.grants) == (RunStatus.COMPLETED, 8, 4)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -267,10 +267,34 @@ def test_a_grant_for_another_plan_one_used_twice_and_one_that_is_gone_are_found(
         )
         said = [problem.what for problem in proved(kept.home, kept.run_id).problems]
         assert any("uses request" in text for text in said)
-        assert any("there are 4 grants" in text for text in said), said
+        assert any("there are 5 grants" in text for text in said), said
         connection.execute("DELETE FROM grants WHERE grant_id = 'again'")
         connection.execute("DELETE FROM grants WHERE rowid = 1")
         assert ("grants", Fault.GRANT.value, None) in faults(kept)
+
+
+def test_a_correction_that_was_forged_with_its_digest_contradicts_the_log_and_the_plan_that_followed_it(
+    kept: Kept,
+) -> None:
+    """What a person gave the node, how often, and the plan that was made of it hold each other."""
+
+    def other_input(fields: dict[str, Any]) -> None:
+        fields["revision"]["input"] = {"text": "bob"}
+
+    def other_number(fields: dict[str, Any]) -> None:
+        fields["revision"]["number"] = 2
+
+    before = kept.home.database.read_bytes()
+    corrected = """CAST(record AS TEXT) LIKE '%"action":"correct"%'"""
+    with forged(kept, "grants", Domain.RECORD, "record", other_input, more=corrected):
+        found = faults(kept)
+    assert {("grants", Fault.GRANT.value, "flaky"), ("node_plans", Fault.PLAN.value, "flaky")} <= found
+    kept.home.database.write_bytes(before)
+    with forged(kept, "grants", Domain.RECORD, "record", other_number, more=corrected):
+        assert ("grants", Fault.GRANT.value, "flaky") in faults(kept)
+    kept.home.database.write_bytes(before)
+    with forged(kept, "nodes", Domain.RECORD, "record", partial(changed, "revision", 2), more="key = 'flaky'"):
+        assert ("nodes", Fault.STATUS.value, "flaky") in faults(kept)
 
 
 def test_a_request_that_is_said_to_wait_again_and_one_that_is_gone_are_found(kept: Kept) -> None:
