@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from store.budgets import Ledger
 from store.clock import Stamp
 from store.contracts import EventKind, Grant, NodeRecord, Request, RunRecord, Summary
 from store.lifecycle import RunStatus
@@ -92,6 +93,7 @@ class Transaction:
         events: What the run's log says of it, in order.
         grants: Answers that it stores.
         consumed: Ids of the requests that it answers; each can be consumed once.
+        ledgers: Whole new ledgers, as its events change them.
         release: Give the claim back.
 
     """
@@ -107,6 +109,7 @@ class Transaction:
     events: tuple[NewEvent, ...] = ()
     grants: tuple[Grant, ...] = ()
     consumed: tuple[str, ...] = ()
+    ledgers: tuple[Ledger, ...] = ()
     release: bool = False
 
 
@@ -121,6 +124,7 @@ class Claimed:
         plans: Of each node that may still go on, the plan that its record names last: its preparation or its effect.
         requests: Not yet consumed, oldest first.
         cancelled: Whether somebody ever asked to cancel the whole run.
+        ledgers: Of the nodes that reserved or spent something, and of the run; they are what its log adds up to.
 
     """
 
@@ -135,3 +139,4 @@ class Claimed:
     grants: tuple[Grant, ...]
     requests: tuple[Request, ...]
     cancelled: bool
+    ledgers: tuple[Ledger, ...] = ()

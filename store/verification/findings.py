@@ -22,6 +22,7 @@ class Fault(StrEnum):
     GRANT = "grant-mismatch"
     REQUEST = "request-mismatch"
     CLAIM = "claim-mismatch"
+    LEDGER = "ledger-mismatch"
     ARCHIVE = "archive-mismatch"
 
 

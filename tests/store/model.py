@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
+from store.budgets import Ledger
 from store.clock import Clock
 from store.contracts import EventKind, Grant, GrantAction, NodeRecord, Request, RunRecord, Summary
 from store.lifecycle import FINAL, IMMUTABLE, RESTING, RUN_FINAL, RunStatus, Status
@@ -52,6 +53,7 @@ class Seen:
     grants: tuple[Grant, ...]
     requests: tuple[Request, ...]
     events: tuple[Told, ...]
+    ledgers: tuple[Ledger, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,6 +74,7 @@ class _Run:
     requests: dict[str, Request] = field(default_factory=dict)
     answered: dict[str, bool] = field(default_factory=dict)
     events: list[Told] = field(default_factory=list)
+    ledgers: dict[str, Ledger] = field(default_factory=dict)
 
     tally: Counter[Status] = field(default_factory=Counter)
 
@@ -109,6 +112,10 @@ class _Undo:
 
 
 _SCALARS = ("status", "started_at", "finished_at", "fence", "summary")
+
+
+def _in_order(ledgers: Mapping[str, Ledger]) -> tuple[Ledger, ...]:
+    return tuple(ledgers[node] for node in sorted(ledgers))
 
 
 def _refuse(code: Code, what: str) -> HostlerError:
@@ -214,6 +221,7 @@ class MemoryStore:
             grants=tuple(run.grants.values()),
             requests=run.waiting,
             cancelled=cancel_id(run_id) in run.requests,
+            ledgers=_in_order(run.ledgers),
         )
 
     def post(self, request: Request) -> bool:
@@ -253,6 +261,7 @@ class MemoryStore:
             grants=tuple(run.grants.values()),
             requests=tuple(run.requests.values()),
             events=tuple(run.events),
+            ledgers=_in_order(run.ledgers),
         )
 
     def run_ids(self) -> list[str]:
@@ -312,6 +321,10 @@ class MemoryStore:
             if request_id not in run.requests or request_id in run.answered:
                 raise _refuse(Code.CONFLICT, "a request that does not wait")
             undo.put(run.answered, request_id, True)
+        for ledger in transaction.ledgers:
+            if ledger.node is not None and ledger.node not in run.nodes:
+                raise _refuse(Code.NOT_FOUND, f"there is no node {ledger.node}")
+            undo.put(run.ledgers, ledger.node or "", ledger)
         self._put_head(run, transaction, counted)
 
     def _grants_by_id(self, grant_id: str) -> Grant | None:
@@ -388,11 +401,12 @@ class MemoryStore:
         at = transaction.stamp.at
         if transaction.started and run.started_at is None:
             run.started_at = at
-        status = lifecycle.run_status(run.tally, started=run.started_at is not None)
-        if transaction.status not in (None, status):
-            if (transaction.status, status) != (RunStatus.BUDGET_EXHAUSTED, RunStatus.RUNNING):
-                raise _refuse(Code.CONFLICT, "the nodes say otherwise")
-            status = RunStatus.BUDGET_EXHAUSTED
+        started = run.started_at is not None
+        derived = lifecycle.run_status(run.tally, started=started)
+        possible = derived, lifecycle.run_status_without_budget(run.tally, started=started)
+        status = transaction.status or (run.status if run.status in possible else derived)
+        if status not in possible:
+            raise _refuse(Code.CONFLICT, "the nodes say otherwise")
         if transaction.summary is not None:
             told = transaction.summary.status, dict(transaction.summary.counts)
             if status not in RUN_FINAL or told != (status, lifecycle.counts(run.tally)):
