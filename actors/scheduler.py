@@ -19,6 +19,7 @@ from actors.actions import (
     Action,
     Address,
     AnswerPublication,
+    AnswerSpending,
     AskMachine,
     AskPlanner,
     CancelTimer,
@@ -97,7 +98,17 @@ Working = tuple[str, int, bool]
 VACATE_S: Final = OVERDUE_AFTER_S
 """How long the work of a scheduler that goes may take to end."""
 
-Word = NodeChanged | RunChanged | AskMachine | WithdrawAsk | GiveBack | Judge | AnswerPublication | RunLeft
+Word = (
+    NodeChanged
+    | RunChanged
+    | AskMachine
+    | WithdrawAsk
+    | GiveBack
+    | Judge
+    | AnswerPublication
+    | AnswerSpending
+    | RunLeft
+)
 """What is said to others, or done in passing."""
 Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers
 
@@ -270,7 +281,7 @@ class Scheduler(Shell):
                     lease.release()
             case Judge():
                 services.authorization.tell(WantRuling(judge=action, reply_to=self.actor_ref))
-            case AnswerPublication():
+            case AnswerPublication() | AnswerSpending():
                 tell(action.reply_to, action.answer)
             case RunLeft():
                 self._parent_tell(action)

@@ -277,8 +277,6 @@ class Books:
         before = self.ledgers.get(after.node) or Ledger(node=after.node)
         self.ledgers[after.node] = after
         self.reservations += (after.reserved is not None) - (before.reserved is not None)
-        if before.added != after.added:
-            return (after.node,)
         was, now = before.used, after.used
         changes = {
             name: EXACT.subtract(Decimal(getattr(now, name)), Decimal(getattr(was, name)))
@@ -289,7 +287,9 @@ class Books:
             used = self._used[holder]
             for name, change in changes.items():
                 used[name] = EXACT.add(Decimal(used[name]), change)
-        return self.chain(after.node) if any(change < 0 for change in changes.values()) else ()
+        if any(change < 0 for change in changes.values()):
+            return self.chain(after.node)
+        return (after.node,) if before.added != after.added else ()
 
     def chain(self, key: Holder) -> tuple[Holder, ...]:
         """Return whose budgets a node draws on: its own, those of all that delegated it, the run's."""

@@ -197,6 +197,7 @@ class RequestKind(StrEnum):
     REPLAY = "replay"
     SETTLE = "settle"
     ACCEPT_INCOMPATIBLE = "accept-incompatible"
+    BUDGET = "budget"
 
 
 class Request(Contract):

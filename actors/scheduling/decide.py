@@ -7,7 +7,6 @@ from actors.actions import (
     EndLeftovers,
     GiveBack,
     PublicationAllowed,
-    PublicationRefused,
     SetTimer,
     TimerName,
 )
@@ -24,15 +23,17 @@ from actors.messages import (
     RequestsArrived,
     Returned,
     SchedulingMessage,
+    SpendingReported,
 )
 from actors.outcomes import Aborted, Failed, Found, Outcome, Value
-from actors.scheduling import clearing, planning, reconciling, retrying
+from actors.scheduling import clearing, planning, reconciling, retrying, spending
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.endings import complete, fail, forget, leave, released
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
 from actors.scheduling.outcomes import RECOVERABLE, interrupted, is_repeatable, settled, storable
 from actors.scheduling.planning import PLANNING, unask
+from actors.scheduling.refusing import refuse_publication, too_late
 from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
 from actors.scheduling.state import NodeState, Port, RunState
@@ -77,13 +78,7 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
     """
     turn = Turn(state, stamp)
     if state.left:  # the run is no longer this host's; nothing may be written
-        match message:
-            case Admitted():
-                turn.now.append(GiveBack(node=message.node, number=message.number))
-            case PublicationWanted():
-                _refuse_publication(turn, message, FailureCode.CONFLICT, "this host no longer works on the run")
-            case _:
-                pass
+        too_late(turn, message)
         return turn.decision()
     match message:
         case Begin():
@@ -102,6 +97,8 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             planning.answered(turn, message)
         case PublicationWanted():
             _publication(turn, message)
+        case SpendingReported():
+            spending.reported(turn, message)
         case RequestsArrived():
             judge_requests(turn, message.requests)
         case Judged():
@@ -214,6 +211,8 @@ def _returned(turn: Turn, message: Returned) -> None:
     state = turn.state
     node = state.nodes[message.node]
     released(turn, node, message.attempt, message.release)
+    if not isinstance(message.outcome, Found):
+        spending.report(turn, node, message.attempt, message.outcome.usage)
     if not _is_current(turn, node, message.attempt, reconciles=message.reconciling):
         node.hanging = max(0, node.hanging - 1)
         turn.event(EventKind.LATE_RESULT, node, attempt=message.attempt, outcome=type(message.outcome).__name__.lower())
@@ -247,6 +246,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
 
     """
     node.hanging += given_up
+    spending.ended(node, outcome, given_up=given_up)
     if node.reconciling:
         reconciling.found(turn, node, outcome)
         return
@@ -295,15 +295,10 @@ def _publication(turn: Turn, message: PublicationWanted) -> None:
     current = _is_current(turn, node, message.attempt, reconciles=message.reconciling)
     if not current or node.stopping is not None:
         why = f"the attempt was stopped by {node.stopping}" if node.stopping else "the attempt is over"
-        _refuse_publication(turn, message, FailureCode.CANCELLED, why)
+        refuse_publication(turn, message, FailureCode.CANCELLED, why)
         return
     turn.change(node, gate_passed=True)
     turn.after.append(AnswerPublication(reply_to=message.reply_to, answer=PublicationAllowed()))
-
-
-def _refuse_publication(turn: Turn, message: PublicationWanted, code: FailureCode, why: str) -> None:
-    refusal = PublicationRefused(code=code, message=why, todo="nothing was published")
-    turn.now.append(AnswerPublication(reply_to=message.reply_to, answer=refusal))
 
 
 def _due(turn: Turn, timer: TimerName) -> None:

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from actors.actions import Judge
 from actors.outcomes import Value
+from actors.scheduling import spending
 from actors.scheduling.asking import withdraw
 from actors.scheduling.compatibility import (
     accept,
@@ -21,6 +22,7 @@ from actors.scheduling.planning import unask
 from actors.scheduling.state import LETS_THROUGH, NodeState, RunState
 from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
+from hostres.errors import Code
 from store.approvals import Accepted, Refused, judge
 from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind
 from store.lifecycle import RESTING, Status
@@ -89,6 +91,9 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
         request=request.kind.value,
         reason=request.reason,
     )
+    if request.kind is RequestKind.BUDGET:
+        spending.add(turn, request)
+        return
     if node is None:
         if is_acceptance(request):
             accept(turn, request)
@@ -105,12 +110,14 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
             _cancel_node(turn, node)
         case RequestKind.RETRY:
             _grant(turn, node, request, ruling, GrantAction.RETRY)
+            spending.charge_retry(turn, node)
             _reopen(turn, node)
         case RequestKind.REPLAY:
             _grant(turn, node, request, ruling, GrantAction.REPLAY)
             _ready(turn, node)
         case RequestKind.SETTLE:
             _grant(turn, node, request, ruling, GrantAction.SETTLE)
+            spending.settled_by_person(turn, node, request)
             _settle(turn, node, request)
 
 
@@ -134,7 +141,23 @@ def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> A
         refused = nothing_to_accept(state, request)
     elif node is not None and (request.kind in REOPENS or request.data.get("outcome") == "retry"):
         refused = code_is_lacking(state, node)
+    if refused is None and isinstance(ruling, Accepted):
+        refused = _budget_refuses(state, request, node)
     return refused if refused is not None and isinstance(ruling, Accepted) else ruling
+
+
+def _budget_refuses(state: RunState, request: Request, node: NodeState | None) -> Refused | None:
+    """Refuse a retry that no budget has left, and an addition to a budget that there is not."""
+    todo = f"see `hostler show {request.run_id}` for its budgets"
+    if request.kind is RequestKind.BUDGET:
+        why = spending.addition_refused(state, request)
+        return None if why is None else Refused(code=Code.CONFLICT, what=why, todo=todo)
+    misfit = spending.retry_misfit(state, node) if request.kind is RequestKind.RETRY and node is not None else None
+    if misfit is None:
+        return None
+    whose = "" if misfit.holder is None else f" {misfit.holder}"
+    todo = f"raise it with `hostler budget {request.run_id}{whose} --add retries=1`"
+    return Refused(code=Code.CONFLICT, what=f"node {request.node} cannot be tried again: {misfit}", todo=todo)
 
 
 def cancel_run(turn: Turn) -> None:

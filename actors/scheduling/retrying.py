@@ -3,9 +3,12 @@
 from typing import Final
 
 from actors.actions import SetTimer, TimerName
+from actors.scheduling import spending
 from actors.scheduling.endings import fail
+from actors.scheduling.outcomes import storable
 from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
+from store.budgets import Misfit
 from store.clock import instant, unix_ms
 from store.contracts import Failure
 from store.lifecycle import Status
@@ -29,6 +32,9 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
     retry, failures = node.planned.policy.retry, node.record.failures + 1
     seed = f"{turn.state.run_id}:{node.key}:{failures}"
     delay = delay_ms(retry, failures, seed) if may_help(retry, failure) else None
+    short = None if delay is None else spending.retry_misfit(turn.state, node)
+    if short is not None:
+        delay, failure = None, _without_retry(failure, short)
     if delay is None:
         status = Status.BLOCKED if retry.exhausted == "block" else Status.FAILED
         fail(turn, node, status, failure, failures=failures)
@@ -42,7 +48,14 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
         due_at=instant(unix_ms(turn.stamp.at) + delay),
         delay_ms=delay,
     )
+    spending.charge_retry(turn, node)
     wait(turn, node, delay)
+
+
+def _without_retry(failure: Failure, short: Misfit) -> Failure:
+    """Return *failure* with the reason for which it is not tried again."""
+    message = storable(f"{failure.message[:3000]}; it is not tried again: {short}", 4000)
+    return failure.model_copy(update={"message": message})
 
 
 def resume_waiting(turn: Turn, node: NodeState) -> None:

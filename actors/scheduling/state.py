@@ -10,6 +10,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from actors.scheduling.lanes import Rank
+from actors.scheduling.shares import Shares
+from actors.scheduling.spending import held_at_rest, shares_of
 from store.approvals import DEFAULT_RULES, Accepted, Rule
 from store.contracts import GrantAction, NodeRecord, Request, RunRecord
 from store.lifecycle import RunStatus, Status
@@ -46,6 +49,9 @@ class NodeState:
         reconciling: Whether its attempt is over and what it did is being found out.
         asks: How often the machine was asked; an answer to an earlier ask does not count.
         asking: Whether it waits for the machine.
+        began_ns: When its attempt began here, CLOCK_BOOTTIME; None for one of a dead host.
+        told: Whether its attempt has said what it spent.
+        unknown: Whether its attempt may have spent what it has not said.
 
     """
 
@@ -63,6 +69,9 @@ class NodeState:
     reconciling: bool = False
     asks: int = 0
     asking: bool = False
+    began_ns: int | None = None
+    told: bool = False
+    unknown: bool = False
 
     @property
     def key(self) -> str:
@@ -110,6 +119,7 @@ class RunState:
         release_at_rest: Whether the run is handed back when it rests, as a command does, or kept, as a program does.
         tally: Number of nodes by status.
         ready: Heap of (-priority, key) of what may be taken up; one whose node is not ready any more is skipped.
+        shares: Its budgets and caps, and the ready nodes that these hold back; None if it has none.
         active: Number of nodes preparing, queued or running, those that recover or are cleared included.
         deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
         outputs: Values of completed nodes.
@@ -134,7 +144,8 @@ class RunState:
     rules: tuple[Rule, ...] = DEFAULT_RULES
     ports: Ports = field(default_factory=dict)
     tally: Counter[Status] = field(default_factory=Counter)
-    ready: list[tuple[int, str]] = field(default_factory=list)
+    ready: list[Rank] = field(default_factory=list)
+    shares: Shares | None = None
     active: int = 0
     deferred: set[str] = field(default_factory=set)
     outputs: dict[str, JsonValue] = field(default_factory=dict)
@@ -161,6 +172,10 @@ class RunState:
     def push_ready(self, node: NodeState) -> None:
         """Let *node* be taken up when there is room."""
         heappush(self.ready, (-node.planned.priority, node.key))
+
+    def push_again(self, rank: Rank) -> None:
+        """Let a node that was held back be looked at in its old place."""
+        heappush(self.ready, rank)
 
     def ports_of(self, node: NodeState) -> frozenset[Port] | None:
         """Return what the operation of *node* brings; None where this host does not have it."""
@@ -226,6 +241,7 @@ def load(
         rules=tuple(rules),
         ports=ports,
         lacking=lacking,
+        shares=shares_of(claimed),
         outputs=dict(claimed.outputs),
         reused=frozenset(record.key for record in claimed.nodes if record.status is Status.COMPLETED),
         granted={
@@ -240,6 +256,7 @@ def load(
             dependency = nodes[key]
             dependency.dependents.append(node)
             node.waiting += dependency.status is not Status.COMPLETED
-        if node.status is Status.READY:
+        if node.status is Status.READY and not held_at_rest(state, node):
             state.push_ready(node)
+        node.unknown = node.status in {Status.RUNNING, Status.VERIFYING}
     return state

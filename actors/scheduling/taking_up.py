@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from heapq import heappop
 
 from actors.actions import Dispatch, SetTimer, TimerName
+from actors.scheduling import spending
 from actors.scheduling.asking import ask
 from actors.scheduling.clearing import is_clear
 from actors.scheduling.endings import fail
@@ -30,8 +31,14 @@ def fill(turn: Turn) -> None:
         return
     while state.ready and state.active < state.jobs:
         node = state.nodes[heappop(state.ready)[1]]
-        if node.status is Status.READY:
+        if node.status is not Status.READY:
+            continue
+        if state.shares is None:
             _take_up(turn, node)
+        else:
+            if not spending.is_capped(turn, node):
+                _take_up(turn, node)
+            spending.looked_at(turn, node)
 
 
 def _take_up(turn: Turn, node: NodeState) -> None:
@@ -88,6 +95,8 @@ def _ruling(state: RunState, node: NodeState, plan: NodePlan) -> tuple[Verdict, 
 
 def _queue(turn: Turn, node: NodeState, plan: NodePlan) -> None:
     """Commit the intent; what claims nothing goes on to run in the same transaction."""
+    if not spending.reserve(turn, node):
+        return
     attempt = node.record.attempt + 1
     turn.state.active += 1
     node.stopping = None
@@ -125,7 +134,8 @@ def run(
 
     """
     attempt = node.record.attempt + 1
-    node.cleared = False
+    node.cleared = node.told = node.unknown = False
+    node.began_ns = turn.stamp.boot_ns
     turn.move(
         node,
         Status.RUNNING,
