@@ -209,6 +209,14 @@ class AnswerPublication:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerSpending:
+    """Let an attempt know that what it spent is recorded, or cannot be."""
+
+    reply_to: Address
+    answer: "SpendingRecorded | SpendingRefused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChanged:
     """For views: the durable record of a node."""
 
@@ -258,6 +266,7 @@ Action = (
     | TakePulse
     | Judge
     | AnswerPublication
+    | AnswerSpending
     | NodeChanged
     | RunChanged
     | RunLeft
@@ -276,3 +285,13 @@ class PublicationRefused:
     code: FailureCode
     message: str
     todo: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendingRecorded:
+    """What the attempt has spent is durable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendingRefused:
+    """What the attempt has spent cannot be recorded: this host no longer works on the run."""

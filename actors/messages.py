@@ -13,6 +13,7 @@ from actors.actions import (
 )
 from actors.outcomes import Exact, Failed, Outcome, Prepared, Release
 from hostres.errors import Code, HostlerError
+from store.amounts import Usage
 from store.approvals import Accepted, Refused
 from store.contracts import Request
 
@@ -116,6 +117,16 @@ class PublicationWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpendingReported:
+    """An attempt says what it has spent since it last said so; it waits for `SpendingRecorded` or `SpendingRefused`."""
+
+    node: str
+    attempt: int
+    usage: Usage
+    reply_to: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestsArrived:
     """Requests of people and other processes that nobody has consumed yet."""
 
@@ -191,6 +202,7 @@ SchedulingMessage = (
     | Returned
     | PlannerAnswered
     | PublicationWanted
+    | SpendingReported
     | RequestsArrived
     | Judged
     | Due

@@ -19,6 +19,7 @@ from actors.actions import (
     Action,
     Address,
     AnswerPublication,
+    AnswerSpending,
     AskMachine,
     AskPlanner,
     CancelTimer,
@@ -102,7 +103,16 @@ VACATE_S: Final = OVERDUE_AFTER_S
 """How long the work of a scheduler that goes may take to end."""
 
 Word = (
-    NodeChanged | RunChanged | AskMachine | WithdrawAsk | GiveBack | Judge | LookAtLease | AnswerPublication | RunLeft
+    NodeChanged
+    | RunChanged
+    | AskMachine
+    | WithdrawAsk
+    | GiveBack
+    | Judge
+    | LookAtLease
+    | AnswerPublication
+    | AnswerSpending
+    | RunLeft
 )
 """What is said to others, or done in passing."""
 Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers | TakePulse
@@ -280,7 +290,7 @@ class Scheduler(Shell):
                 services.authorization.tell(WantRuling(judge=action, reply_to=self.actor_ref))
             case LookAtLease():
                 services.store.tell(LookForLease(run_id=self._run_id, lease=action, reply_to=self.actor_ref))
-            case AnswerPublication():
+            case AnswerPublication() | AnswerSpending():
                 tell(action.reply_to, action.answer)
             case RunLeft():
                 self._parent_tell(action)

@@ -4,12 +4,15 @@ Money and seconds are decimals, kept as text in the store, so that 0.1 and 0.2 f
 """
 
 import re
-from decimal import Decimal
+from collections.abc import Callable
+from decimal import Context, Decimal, Inexact
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
 from store.fields import MAX_SAFE_INTEGER, Contract
+
+Number = int | Decimal
 
 LARGEST: Final = Decimal(MAX_SAFE_INTEGER)
 PLACES: Final = 9
@@ -84,3 +87,97 @@ class Usage(Contract):
 
     tokens: Count = 0
     cost: Amount = Decimal(0)
+
+
+class Amounts(Contract):
+    """So much of each.
+
+    Attributes:
+        tokens: Of language models.
+        cost: Money.
+        seconds: Of work, from admission to its end.
+        tasks: Attempts that started.
+        retries: Attempts after a failure.
+
+    """
+
+    tokens: Count = 0
+    cost: Amount = Decimal(0)
+    seconds: Amount = Decimal(0)
+    tasks: Count = 0
+    retries: Count = 0
+
+    def but_nothing(self) -> dict[str, int | str]:
+        """Return what is more than nothing, as JSON."""
+        return {name: value for name, value in self.model_dump(mode="json").items() if value not in (0, "0")}
+
+
+NOTHING: Final = Amounts()
+
+COUNTERS: Final = tuple(Amounts.model_fields)
+"""What is counted, in the order in which a shortage is looked for."""
+
+EXACT: Final = Context(prec=64, traps=[Inexact])
+"""Arithmetic that never rounds: what would is an error."""
+
+
+def plus(one: Amounts, other: Amounts) -> Amounts:
+    """Return both together; what no field can hold stays at the largest that it can."""
+    return _combined(one, other, lambda a, b: min(EXACT.add(Decimal(a), Decimal(b)), LARGEST))
+
+
+def monus(one: Amounts, other: Amounts) -> Amounts:
+    """Return what is left of *one* without *other*, never less than nothing."""
+    return _combined(one, other, lambda a, b: max(EXACT.subtract(Decimal(a), Decimal(b)), Decimal(0)))
+
+
+def _combined(one: Amounts, other: Amounts, operator: Callable[[Number, Number], Decimal]) -> Amounts:
+    found = {name: operator(getattr(one, name), getattr(other, name)) for name in COUNTERS}
+    return Amounts.model_construct(
+        tokens=int(found["tokens"]),
+        cost=found["cost"],
+        seconds=found["seconds"],
+        tasks=int(found["tasks"]),
+        retries=int(found["retries"]),
+    )
+
+
+class Ask(Contract):
+    """What an attempt wants to be kept for it before it starts.
+
+    Attributes:
+        tokens: Of language models.
+        cost: Money.
+        seconds: Of work.
+
+    """
+
+    tokens: Count = 0
+    cost: Amount = Decimal(0)
+    seconds: Amount = Decimal(0)
+
+
+class Demand(Contract):
+    """How much of its budgets an attempt reserves before it starts.
+
+    Attributes:
+        ask: What it wants.
+        minimum: What it starts with at least, where there is less; None is all that it asks.
+
+    """
+
+    ask: Ask = Ask()
+    minimum: Ask | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Demand":
+        if self.minimum is not None:
+            for name in Ask.model_fields:
+                if getattr(self.minimum, name) > getattr(self.ask, name):
+                    raise ValueError(f"its minimum of {name} is more than it asks")
+        return self
+
+    @property
+    def least(self) -> Ask:
+        """What it starts with at least."""
+        return self.ask if self.minimum is None else self.minimum

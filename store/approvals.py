@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hostres.errors import Code
+from store.budgets import read_amounts
 from store.contracts import Request, RequestKind
 from store.lifecycle import FINAL, Status
 from store.policy import Effect, PreparationKind
@@ -224,6 +225,7 @@ ACTIONS: Final[Mapping[RequestKind, Action]] = MappingProxyType(
         RequestKind.LEASE_WORK: Action.WORK,
         RequestKind.SUBMIT_WORK: Action.WORK,
         RequestKind.GIVE_BACK_WORK: Action.WORK,
+        RequestKind.BUDGET: Action.BUDGET,
     }
 )
 """What asking for that amounts to."""
@@ -242,12 +244,19 @@ _NEEDS: Final[Mapping[RequestKind, frozenset[Status]]] = MappingProxyType(
         RequestKind.LEASE_WORK: frozenset(),
         RequestKind.SUBMIT_WORK: frozenset(Status),  # what comes too late is refused with what it spent
         RequestKind.GIVE_BACK_WORK: frozenset(Status),
+        RequestKind.BUDGET: frozenset(Status),  # a retry that failed for want of it may be made after it
     }
 )
 """In which statuses of the node a request of that kind has something to answer."""
 
-OF_RUN: Final = frozenset({RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.LEASE_WORK})
+OF_RUN: Final = frozenset(
+    {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.LEASE_WORK, RequestKind.BUDGET}
+)
 """Requests that may be about a whole run and name no node."""
+_AMOUNTS_IN: Final[Mapping[RequestKind, tuple[str, ...]]] = MappingProxyType(
+    {RequestKind.BUDGET: ("add",), RequestKind.SETTLE: ("spent",)}
+)
+"""Where the data of a request says how much of something."""
 _BOUND_TO_PLAN: Final = frozenset({RequestKind.APPROVE, RequestKind.DENY})
 
 
@@ -296,6 +305,16 @@ def judge(
             what=f"{about} is {status}; there is nothing to {request.kind}",
             todo=f"see `hostler show {request.run_id}` for what waits",
         )
+    for name in _AMOUNTS_IN.get(request.kind, ()):
+        try:
+            if name in request.data or request.kind is RequestKind.BUDGET:
+                read_amounts(request.data.get(name))
+        except ValueError as error:
+            return Refused(
+                code=Code.INVALID_DATA,
+                what=f"the request to {request.kind} {about} does not say how much: {error}",
+                todo="give amounts above 0 of tokens, cost, seconds, tasks or retries, such as cost=5",
+            )
     named = request.plan_sha256
     if request.kind in _BOUND_TO_PLAN and named is None:
         return Refused(

@@ -13,13 +13,15 @@ from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
 from store import chain, lifecycle
+from store.budgets import Ledger, is_limited
 from store.clock import Stamp
 from store.content import Content
 from store.contracts import EventKind, Grant, NodeRecord, RunRecord
 from store.heads import Head, append_events, read_head
 from store.home import Home
 from store.hosts import host_alive
-from store.lifecycle import IMMUTABLE, RunStatus, Status
+from store.ledgers import load_ledgers
+from store.lifecycle import IMMUTABLE, Status
 from store.limits import Limits
 from store.plans import GraphPlan, NodePlan
 from store.records import damaged, decode, verified
@@ -68,6 +70,7 @@ class Loaded:
     outputs: dict[str, JsonValue]
     plans: dict[str, NodePlan]
     grants: tuple[Grant, ...]
+    ledgers: tuple[Ledger, ...]
 
     def claimed(self, connection: sqlite3.Connection, fence: Fence, stamp: Stamp) -> Claimed:
         """Return what the new owner gets, with what was asked of the run until now."""
@@ -84,6 +87,7 @@ class Loaded:
             requests=tuple(waiting(connection, self.head.run)),
             cancelled=is_cancelled(connection, self.head.run_id),
             leases=held_leases(connection, self.head.run, stamp),
+            ledgers=self.ledgers,
         )
 
 
@@ -127,7 +131,7 @@ def take(connection: sqlite3.Connection, head: Head, host_id: str, stamp: Stamp,
 
 
 def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loaded:
-    """Read a run and verify it: record, plan, bundle, nodes, node plans, outputs, grants, the end of its log.
+    """Read a run and verify it: record, plan, bundle, nodes, node plans, outputs, grants, ledgers, log.
 
     Args:
         connection: Inside a transaction.
@@ -145,6 +149,7 @@ def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loade
     nodes, digests = _nodes(connection, head, plan)
     plans = _node_plans(connection, content, head, nodes)
     _check_log(connection, head)
+    by_key = {record.key: record for record in nodes}
     return Loaded(
         head=head,
         record=record,
@@ -154,6 +159,7 @@ def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loade
         outputs=_outputs(connection, content, head, nodes),
         plans=plans,
         grants=load_grants(connection, head.run),
+        ledgers=load_ledgers(connection, head, by_key, limited=is_limited(plan)),
     )
 
 
@@ -210,7 +216,7 @@ def _check_counts(head: Head, counts: Counter[Status]) -> None:
     if counts != Counter({status: number for status, number in head.counts.items() if number}):
         raise damaged(f"count of nodes of run {head.run_id}", "it is not what its nodes add up to")
     derived = lifecycle.run_status(counts, started=head.started_at is not None)
-    if head.status not in (derived, RunStatus.BUDGET_EXHAUSTED):
+    if head.status not in (derived, lifecycle.run_status_without_budget(counts, started=head.started_at is not None)):
         raise damaged(f"status of run {head.run_id}", f"it says {head.status}, its nodes say {derived}")
 
 

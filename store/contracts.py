@@ -227,6 +227,7 @@ class RequestKind(StrEnum):
     LEASE_WORK = "lease-work"
     SUBMIT_WORK = "submit-work"
     GIVE_BACK_WORK = "give-back-work"
+    BUDGET = "budget"
 
 
 class Request(Contract):

@@ -215,7 +215,7 @@ RUN_FINAL: Final = frozenset(
 )
 
 
-def run_status(nodes: Mapping[Status, int], *, started: bool) -> RunStatus:
+def run_status(nodes: Mapping[Status, int], *, started: bool, short: int = 0) -> RunStatus:
     """Derive the status of a run from how many of its nodes have which status; the first match wins.
 
     A pending node waits, through others perhaps, for a node that is not pending. If that one is live the run is
@@ -224,15 +224,18 @@ def run_status(nodes: Mapping[Status, int], *, started: bool) -> RunStatus:
     Args:
         nodes: Number of nodes by status; missing means none.
         started: Whether a scheduler ever took the run up.
+        short: How many of the ready nodes no budget lets go any more.
 
     """
     if not started:
         return RunStatus.PLANNED
-    if any(nodes.get(status) for status in _WORKED_ON):
+    if any(nodes.get(status) for status in _WORKED_ON) and not (short and _only_short(nodes, short)):
         return RunStatus.RUNNING
     for status, rests in RUN_RESTS:
         if nodes.get(status):
             return rests
+    if short:
+        return RunStatus.BUDGET_EXHAUSTED
     if nodes.get(_S.PENDING):
         return RunStatus.RUNNING
     if nodes.get(_S.CANCELLED):
@@ -243,6 +246,21 @@ def run_status(nodes: Mapping[Status, int], *, started: bool) -> RunStatus:
     if nodes.get(_S.INCOMPATIBLE) and not completed:
         return RunStatus.INCOMPATIBLE
     return RunStatus.PARTIAL if completed else RunStatus.FAILED
+
+
+def _only_short(nodes: Mapping[Status, int], short: int) -> bool:
+    return sum(nodes.get(status, 0) for status in _WORKED_ON) == nodes.get(_S.READY, 0) == short
+
+
+def run_status_without_budget(nodes: Mapping[Status, int], *, started: bool) -> RunStatus:
+    """Derive the status of a run in which no budget lets any ready node go.
+
+    Args:
+        nodes: Number of nodes by status; missing means none.
+        started: Whether a scheduler ever took the run up.
+
+    """
+    return run_status(nodes, started=started, short=nodes.get(_S.READY, 0))
 
 
 COUNTED_AS: Final[Mapping[Status, str]] = MappingProxyType(

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, JsonValue
 
+from store.amounts import Budget
 from store.fields import MAX_SAFE_INTEGER, Contract, Digests, Name, NodeKey, Revisions, RunId, Sha256, Strings, Text
 from store.policy import DAY_SECONDS, MIB, Policy
 from store.terms import Terms
@@ -112,11 +113,17 @@ class RunLimits(Contract):
     Attributes:
         seconds: From its first start, rests and restarts included.
         active: Nodes prepared, queued or running at a time.
+        per_owner: Likewise of those that work for one owner.
+        per_parent: Likewise of those that were delegated by one node.
+        budget: What all of it may spend.
 
     """
 
     seconds: float | None = Field(default=None, gt=0, le=365 * DAY_SECONDS, allow_inf_nan=False)
     active: int | None = Field(default=None, ge=1, le=MAX_SAFE_INTEGER)
+    per_owner: int | None = Field(default=None, ge=1, le=MAX_SAFE_INTEGER)
+    per_parent: int | None = Field(default=None, ge=1, le=MAX_SAFE_INTEGER)
+    budget: Budget | None = None
 
 
 class GraphPlan(Contract):

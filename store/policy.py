@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from store.amounts import Demand
 from store.fields import Claims, Contract, Id
 
 DAY_SECONDS: Final = 86_400.0
@@ -158,6 +159,8 @@ class Policy(Contract):
         max_output_bytes: Limit of the canonical output, bytes.
         retry: When a failed attempt is made again by itself.
         heartbeat: How often it shows that it lives; None where its processes are sign enough.
+        budget: What each attempt reserves of its budgets before it starts; None reserves nothing but its task, or what
+            is left of the node's own budget if it has one and delegates nothing.
         isolation: Whether its Python function runs in a thread of the host or in a worker process, which can be
             killed. What runs no Python function of its own is not concerned.
 
@@ -177,4 +180,5 @@ class Policy(Contract):
     max_output_bytes: int = Field(default=32 * MIB, ge=1, le=32 * MIB)
     retry: Retry = Retry()
     heartbeat: Heartbeat | None = None
+    budget: Demand | None = None
     isolation: Isolation = Field(default=Isolation.THREAD, strict=False)

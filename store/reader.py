@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
 from store import chain
+from store.budgets import Ledger
 from store.claiming import load_grants, load_value
 from store.content import Content
 from store.contracts import Event, Grant, NodeRecord, Request, RunRecord, Summary
@@ -19,6 +20,7 @@ from store.faults import note_damage
 from store.heads import known_status, read_head, unknown_run
 from store.home import Home
 from store.hosts import host_alive
+from store.ledgers import read_ledgers
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan
 from store.records import damaged, decode, verified
@@ -370,6 +372,18 @@ class Reader:
             raise unknown_run(run_id)
         with reading(self._connection, self.home.database):
             return load_grants(self._connection, self._number(run_id))
+
+    def ledgers(self, run_id: str) -> tuple[Ledger, ...]:
+        """Return what the nodes of a run reserved and spent, in the order of their keys, verified.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the ledger.
+
+        """
+        if self._connection is None:
+            raise unknown_run(run_id)
+        with reading(self._connection, self.home.database):
+            return read_ledgers(self._connection, self._number(run_id), run_id)
 
     def requests(self, run_id: str) -> tuple[Request, ...]:
         """Return everything that was ever asked of a run, oldest first, verified.

@@ -180,6 +180,16 @@ _VERSION_4: Final[Migration] = (
     ) STRICT
     """,
     "CREATE INDEX leases_by_worker ON leases (worker)",
+    # What each node reserved and spent; the run itself has no name. A node that did neither has no row.
+    """
+    CREATE TABLE ledgers (
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        node TEXT NOT NULL,
+        record BLOB NOT NULL,
+        sha256 TEXT NOT NULL,
+        PRIMARY KEY (run, node)
+    ) STRICT, WITHOUT ROWID
+    """,
 )
 
 MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)

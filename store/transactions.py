@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from store.budgets import Ledger
 from store.clock import Stamp
 from store.contracts import EventKind, Grant, NodeRecord, Request, RunRecord, Summary
 from store.leases import HeldLease, NewLease
@@ -95,6 +96,7 @@ class Transaction:
         consumed: Ids of the requests that it answers; each can be consumed once.
         leases: Work that workers outside take with it.
         unleased: Nodes whose work is no worker's any more.
+        ledgers: Whole new ledgers, as its events change them.
         release: Give the claim back.
 
     """
@@ -112,6 +114,7 @@ class Transaction:
     consumed: tuple[str, ...] = ()
     leases: tuple[NewLease, ...] = ()
     unleased: tuple[str, ...] = ()
+    ledgers: tuple[Ledger, ...] = ()
     release: bool = False
 
 
@@ -127,6 +130,7 @@ class Claimed:
         requests: Not yet consumed, oldest first.
         cancelled: Whether somebody ever asked to cancel the whole run.
         leases: Of the nodes that workers outside work on.
+        ledgers: Of the nodes that reserved or spent something, and of the run; they are what its log adds up to.
 
     """
 
@@ -142,3 +146,4 @@ class Claimed:
     requests: tuple[Request, ...]
     cancelled: bool
     leases: tuple[HeldLease, ...] = ()
+    ledgers: tuple[Ledger, ...] = ()

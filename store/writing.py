@@ -11,6 +11,7 @@ from store.content import Content
 from store.contracts import EventKind, Grant, GrantAction, NodeRecord
 from store.heads import Head, read_head
 from store.held import Held, OutdatedError, write_back
+from store.ledgers import put_ledger
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan
@@ -98,6 +99,8 @@ class Writer:
         self._check_grants(run, grants)
         self._consume(head, transaction)
         self._put_leases(head, transaction)
+        for ledger in transaction.ledgers:
+            put_ledger(self._connection, run.head, run.shape.positions, ledger)
         self._put_head(run, staged)
 
     def _run(self, run_id: str) -> Held:
@@ -357,12 +360,12 @@ def _position(run: Held, node: str) -> int:
 
 
 def _status_after(head: Head, transaction: Transaction) -> RunStatus:
-    derived = lifecycle.run_status(head.counts, started=head.started_at is not None)
-    wanted = transaction.status
-    if wanted in (None, derived):
-        return derived
-    # Whether budgets still let a ready node go is not in the records of nodes.
-    if wanted is RunStatus.BUDGET_EXHAUSTED and derived is RunStatus.RUNNING:
+    started = head.started_at is not None
+    derived = lifecycle.run_status(head.counts, started=started)
+    # whether budgets still let a ready node go is not in the records of nodes
+    possible = (derived, lifecycle.run_status_without_budget(head.counts, started=started))
+    wanted = transaction.status or (head.status if head.status in possible else derived)
+    if wanted in possible:
         return wanted
     raise HostlerError(
         Code.CONFLICT,

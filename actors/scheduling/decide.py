@@ -8,7 +8,6 @@ from actors.actions import (
     GiveBack,
     LookAtLease,
     PublicationAllowed,
-    PublicationRefused,
     SetTimer,
     TimerName,
 )
@@ -27,9 +26,10 @@ from actors.messages import (
     RequestsArrived,
     Returned,
     SchedulingMessage,
+    SpendingReported,
 )
 from actors.outcomes import Aborted, Failed, Found, Outcome, Value
-from actors.scheduling import clearing, external, liveness, planning, reconciling, retrying
+from actors.scheduling import clearing, external, liveness, planning, reconciling, retrying, spending
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.endings import fail, forget, leave, released
@@ -37,9 +37,9 @@ from actors.scheduling.leasing import LEASE
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
 from actors.scheduling.outcomes import RECOVERABLE, failure_of, interrupted, is_repeatable, settled, storable
 from actors.scheduling.planning import PLANNING, unask
+from actors.scheduling.refusing import refuse_publication, too_late
 from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
-from actors.scheduling.spending import spent
 from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, RECOVER, STALL, WAIT, hurry, stop
 from actors.scheduling.taking_up import fill, run
@@ -85,8 +85,8 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
 
     """
     turn = Turn(state, stamp)
-    if state.left:
-        _answer_late(turn, message)
+    if state.left:  # the run is no longer this host's; nothing may be written
+        too_late(turn, message)
         return turn.decision()
     match message:
         case Begin():
@@ -105,6 +105,8 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             planning.answered(turn, message)
         case PublicationWanted():
             _publication(turn, message)
+        case SpendingReported():
+            spending.reported(turn, message)
         case RequestsArrived():
             judge_requests(turn, message.requests)
         case LeaseSeen():
@@ -121,17 +123,6 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
     fill(turn)
     conclude(turn)
     return turn.decision()
-
-
-def _answer_late(turn: Turn, message: SchedulingMessage) -> None:
-    """Answer what comes when the run is no longer this host's; nothing may be written."""
-    match message:
-        case Admitted():
-            turn.now.append(GiveBack(node=message.node, number=message.number))
-        case PublicationWanted():
-            _refuse_publication(turn, message, FailureCode.CONFLICT, "this host no longer works on the run")
-        case _:
-            pass
 
 
 def _pulse_taken(turn: Turn, message: PulseTaken) -> None:
@@ -241,7 +232,8 @@ def _returned(turn: Turn, message: Returned) -> None:
     state = turn.state
     node = state.nodes[message.node]
     released(turn, node, message.attempt, message.release)
-    spent(turn, node, message.attempt, message.outcome)
+    if not isinstance(message.outcome, Found):
+        spending.report(turn, node, message.attempt, message.outcome.usage)
     if not _is_current(turn, node, message.attempt, reconciles=message.reconciling):
         node.hanging = max(0, node.hanging - 1)
         turn.event(EventKind.LATE_RESULT, node, attempt=message.attempt, outcome=type(message.outcome).__name__.lower())
@@ -279,6 +271,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
 
     """
     node.hanging += given_up
+    spending.ended(node, outcome, given_up=given_up)
     if node.reconciling:
         reconciling.found(turn, node, outcome)
         return
@@ -330,15 +323,10 @@ def _publication(turn: Turn, message: PublicationWanted) -> None:
     current = _is_current(turn, node, message.attempt, reconciles=message.reconciling)
     if not current or node.stopping is not None:
         why = f"the attempt was stopped by {node.stopping}" if node.stopping else "the attempt is over"
-        _refuse_publication(turn, message, FailureCode.CANCELLED, why)
+        refuse_publication(turn, message, FailureCode.CANCELLED, why)
         return
     turn.change(node, gate_passed=True)
     turn.after.append(AnswerPublication(reply_to=message.reply_to, answer=PublicationAllowed()))
-
-
-def _refuse_publication(turn: Turn, message: PublicationWanted, code: FailureCode, why: str) -> None:
-    refusal = PublicationRefused(code=code, message=why, todo="nothing was published")
-    turn.now.append(AnswerPublication(reply_to=message.reply_to, answer=refusal))
 
 
 def _due(turn: Turn, timer: TimerName) -> None:

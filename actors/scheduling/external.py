@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 from actors.agent_outcomes import outcome_of
 from actors.outcomes import Aborted, Failed, Outcome, Value
+from actors.scheduling import spending
 from actors.scheduling.compatibility import leave_alone
 from actors.scheduling.endings import fail
 from actors.scheduling.leasing import follow_worker, give_to_worker, look_after, take_from_worker
 from actors.scheduling.operators import log_obeyed, log_refused
 from actors.scheduling.outcomes import interrupted
-from actors.scheduling.spending import spent
 from actors.scheduling.state import NodeState
 from actors.scheduling.taking_up import authorized_plan
 from actors.scheduling.turn import Turn
@@ -122,7 +122,9 @@ def _lease(turn: Turn, request: Request) -> Refused | None:
     for node in sorted(ready, key=lambda node: (-node.planned.priority, node.key)):
         if not state.within_limit:
             return _refused(f"{state.plan.limits.active} nodes are active, as many as the run's limits allow")
-        if authorized_plan(turn, node) is not None:
+        if spending.is_capped(turn, node):
+            continue
+        if authorized_plan(turn, node) is not None and spending.reserve(turn, node):
             log_obeyed(turn, node, request)
             give_to_worker(turn, node, worker, float(seconds))
             return None
@@ -135,7 +137,7 @@ def _submit(turn: Turn, node: NodeState, request: Request, refused: Refused | No
     attempt = _attempt(request)
     refused = refused or _stale(node, request)
     if attempt is not None:
-        spent(turn, node, attempt, outcome)
+        spending.report(turn, node, attempt, outcome.usage)
     if refused is not None:
         if attempt is not None:
             turn.event(EventKind.LATE_RESULT, node, attempt=attempt, outcome=type(outcome).__name__.lower())

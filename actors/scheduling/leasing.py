@@ -3,8 +3,8 @@
 from typing import Final
 
 from actors.actions import SetTimer, TimerName
+from actors.scheduling.agent_tasks import allowance
 from actors.scheduling.endings import forget
-from actors.scheduling.spending import budget_left
 from actors.scheduling.state import NodeState
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.taking_up import idempotency_key
@@ -29,6 +29,8 @@ def give_to_worker(turn: Turn, node: NodeState, worker: str, seconds: float) -> 
     """
     attempt = node.record.attempt + 1
     node.worker = worker
+    node.told = node.unknown = False
+    node.began_ns = turn.stamp.boot_ns
     turn.state.leased += 1
     turn.move(
         node,
@@ -48,7 +50,9 @@ def give_to_worker(turn: Turn, node: NodeState, worker: str, seconds: float) -> 
         finished_at=None,
         failure=None,
     )
-    turn.lease(NewLease(node=node.key, attempt=attempt, worker=worker, seconds=seconds, budget=budget_left(node)))
+    turn.lease(
+        NewLease(node=node.key, attempt=attempt, worker=worker, seconds=seconds, budget=allowance(turn.state, node))
+    )
     look_after(turn, node, seconds)
     _limit(turn, node, node.planned.policy.max_seconds)
 

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from actors.actions import Judge
 from actors.outcomes import Value
-from actors.scheduling import liveness, revising
+from actors.scheduling import liveness, revising, spending
 from actors.scheduling.asking import withdraw
 from actors.scheduling.compatibility import (
     accept,
@@ -26,6 +26,7 @@ from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
 from actors.scheduling.verifying import approve as approve_result
 from actors.scheduling.verifying import verify_again
+from hostres.errors import Code
 from store.approvals import Accepted, Refused, judge
 from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind, Revision
 from store.evidence import asked_status, awaits_approval, documents, evidence_refusal, is_judged_again
@@ -39,6 +40,9 @@ WAITS = RESTING - {Status.AMBIGUOUS} | {Status.PENDING, Status.READY, Status.PRE
 
 REOPENS = frozenset({RequestKind.RETRY, RequestKind.REPLAY, RequestKind.CORRECT})
 """What makes a node run again that had ended or rested."""
+
+CHARGED = frozenset({RequestKind.RETRY, RequestKind.CORRECT})
+"""What costs a retry."""
 
 UNDONE = frozenset({Status.FAILED, Status.SKIPPED, Status.CANCELLED, Status.INCOMPATIBLE})
 
@@ -82,13 +86,19 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
         leave_alone(turn, asked=False)
         return
     log_obeyed(turn, node, request)
-    if node is None:
-        if is_acceptance(request):
-            accept(turn, request)
-        else:
-            cancel_run(turn)
-        leave_alone(turn, asked=False)
+    if request.kind is RequestKind.BUDGET:
+        spending.add(turn, request)
+    elif node is not None:
+        _obey_of_node(turn, node, request, ruling)
         return
+    elif is_acceptance(request):
+        accept(turn, request)
+    else:
+        cancel_run(turn)
+    leave_alone(turn, asked=False)
+
+
+def _obey_of_node(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> None:
     match request.kind:
         case RequestKind.APPROVE:
             _approve(turn, node, request, ruling)
@@ -101,10 +111,12 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
             if _judges_again(request, node):
                 verify_again(turn, node)
             else:
+                spending.charge_retry(turn, node)
                 _reopen(turn, node)
         case RequestKind.CORRECT:
             revision = revising.revision_of(node, request)
             _grant(turn, node, request, ruling, GrantAction.CORRECT, revision=revision)
+            spending.charge_retry(turn, node)
             _reopen(turn, node)
             revising.revise(turn, node, revision)
         case RequestKind.RECOVER:
@@ -114,6 +126,7 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
             try_anew(turn, node)
         case RequestKind.SETTLE:
             _grant(turn, node, request, ruling, GrantAction.SETTLE)
+            spending.settled_by_person(turn, node, request)
             _settle(turn, node, request)
 
 
@@ -168,6 +181,8 @@ def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> A
         refused = evidence_refusal(request)
     if node is not None and refused is None and _runs_again(request, node):
         refused = code_is_lacking(state, node) or revising.misfit_of(node, request)
+    if refused is None and isinstance(ruling, Accepted):
+        refused = _budget_refuses(state, request, node)
     return refused if refused is not None and isinstance(ruling, Accepted) else ruling
 
 
@@ -179,6 +194,22 @@ def _runs_again(request: Request, node: NodeState) -> bool:
 def _judges_again(request: Request, node: NodeState) -> bool:
     """Say whether *request* has the stored result of a node judged again."""
     return request.kind is RequestKind.RETRY and is_judged_again(node.record) and request.data.get("anew") is not True
+
+
+def _budget_refuses(state: RunState, request: Request, node: NodeState | None) -> Refused | None:
+    """Refuse another try that no budget has left, and an addition to a budget that there is not."""
+    todo = f"see `hostler show {request.run_id}` for its budgets"
+    if request.kind is RequestKind.BUDGET:
+        why = spending.addition_refused(state, request)
+        return None if why is None else Refused(code=Code.CONFLICT, what=why, todo=todo)
+    if node is None or request.kind not in CHARGED or _judges_again(request, node):
+        return None
+    misfit = spending.retry_misfit(state, node)
+    if misfit is None:
+        return None
+    whose = "" if misfit.holder is None else f" {misfit.holder}"
+    todo = f"raise it with `hostler budget {request.run_id}{whose} --add retries=1`"
+    return Refused(code=Code.CONFLICT, what=f"node {request.node} cannot be tried again: {misfit}", todo=todo)
 
 
 def cancel_run(turn: Turn) -> None:

@@ -7,6 +7,7 @@ and a later owner of the run tries again.
 from actors.actions import Reconcile, SetTimer, TimerName
 from actors.messages import Admitted
 from actors.outcomes import Aborted, Failed, Finding, Found, Outcome, Value
+from actors.scheduling import spending
 from actors.scheduling.asking import ask, withdraw
 from actors.scheduling.endings import fail, leave
 from actors.scheduling.outcomes import RECOVERABLE, ambiguous, unreconciled
@@ -35,7 +36,7 @@ def recover(turn: Turn, node: NodeState) -> bool:
         return False
     ports = state.ports_of(node)
     if ports is None or (Port.RECONCILE in ports and state.jobs == 0):
-        state.deferred.add(node.key)  # this host only settles requests
+        spending.set_aside(turn, node)  # this host only settles requests
         return True
     if Port.RECONCILE not in ports:
         return False
@@ -57,7 +58,7 @@ def leave_beside(turn: Turn, node: NodeState) -> bool:
     """
     if node.planned.policy.resume not in RECOVERABLE or not turn.state.has(node, Port.RECONCILE):
         return False
-    turn.state.deferred.add(node.key)
+    spending.set_aside(turn, node)
     return True
 
 
@@ -111,6 +112,8 @@ def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
             pass
     leave(turn, node, DEADLINE, OVERDUE)
     node.reconciling = False
+    if isinstance(outcome, Found) and outcome.finding is Finding.RETRY:
+        spending.did_nothing(node)
     match outcome:
         case Value():
             take_result(turn, node, outcome)
@@ -131,7 +134,7 @@ def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
 def defer(turn: Turn, node: NodeState, why: str) -> None:
     """Leave *node* running in the store, for a later owner."""
     leave(turn, node, DEADLINE, OVERDUE)
-    turn.state.deferred.add(node.key)
+    spending.set_aside(turn, node)
     turn.event(
         EventKind.CLEANUP_ERROR,
         node,

@@ -3,10 +3,13 @@
 from typing import Final
 
 from actors.actions import SetTimer, TimerName
+from actors.scheduling import spending
 from actors.scheduling.endings import fail, forget
+from actors.scheduling.outcomes import storable
 from actors.scheduling.state import NodeState
 from actors.scheduling.stopping import RECOVER
 from actors.scheduling.turn import Turn
+from store.budgets import Misfit
 from store.clock import instant, unix_ms
 from store.contracts import Failure
 from store.lifecycle import Status
@@ -33,6 +36,9 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
     if asked:
         node.stopping = None  # it is asked for once
     delay = next_try_ms(retry, failures, failure, seed, asked=asked)
+    short = None if delay is None else spending.retry_misfit(turn.state, node)
+    if short is not None:
+        delay, failure = None, _without_retry(failure, short)
     if delay is None:
         status = Status.BLOCKED if retry.exhausted == "block" else Status.FAILED
         fail(turn, node, status, failure, failures=failures)
@@ -46,6 +52,7 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
         due_at=instant(unix_ms(turn.stamp.at) + delay),
         delay_ms=delay,
     )
+    spending.charge_retry(turn, node)
     wait(turn, node, delay)
 
 
@@ -64,6 +71,12 @@ def try_anew(turn: Turn, node: NodeState) -> None:
         evidence=(),
     )
     turn.state.push_ready(node)
+
+
+def _without_retry(failure: Failure, short: Misfit) -> Failure:
+    """Return *failure* with the reason for which it is not tried again."""
+    message = storable(f"{failure.message[:3000]}; it is not tried again: {short}", 4000)
+    return failure.model_copy(update={"message": message})
 
 
 def resume_waiting(turn: Turn, node: NodeState) -> None:

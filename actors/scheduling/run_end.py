@@ -1,8 +1,11 @@
 """Where a run stands after a turn, and whether this host is done with it."""
 
+from typing import Final
+
 from pydantic import JsonValue
 
 from actors.actions import RunLeft
+from actors.scheduling.spending import shortages
 from actors.scheduling.state import RunState
 from actors.scheduling.turn import Turn
 from hostres.errors import HostlerError
@@ -10,11 +13,15 @@ from store.contracts import EventKind, Summary
 from store.lifecycle import LIVE, RUN_FINAL, RUN_RESTING, RunStatus, Status, counts, run_status
 from store.references import resolve
 
+MOST_TOLD: Final = 20
+"""Of the nodes that no budget lets go, so many are named in the log."""
+
 
 def conclude(turn: Turn) -> None:
     """Derive the run's status; if it ended, rests or is drained, hand it back in the same transaction."""
     state = turn.state
-    status = run_status(state.tally, started=state.started)
+    short = 0 if state.shares is None else state.shares.short
+    status = run_status(state.tally, started=state.started, short=short)
     if status is not state.status:
         _change(turn, status)
     idle = state.active == 0 and not state.judging
@@ -32,6 +39,8 @@ def conclude(turn: Turn) -> None:
 def _only_deferred(state: RunState) -> bool:
     """Say whether nothing can go on here but what only a later owner can find out."""
     live = sum(state.tally[status] for status in LIVE - {Status.PENDING})
+    if state.shares is not None:
+        live -= state.shares.lanes.short  # which wait for what the deferred ones have reserved
     return 0 < live == len(state.deferred)
 
 
@@ -45,7 +54,11 @@ def _change(turn: Turn, status: RunStatus) -> None:
         turn.event(EventKind.RUN_FINALIZED, status=status.value, counts=dict(totals))
         turn.set_status(status, summary)
     else:
-        turn.event(EventKind.RUN_STATUS, status=status.value, counts=dict(totals))
+        short = [{"node": key, **misfit.to_json()} for key, misfit in shortages(state)[:MOST_TOLD]]
+        if short:
+            turn.event(EventKind.RUN_STATUS, status=status.value, counts=dict(totals), short=list(short))
+        else:
+            turn.event(EventKind.RUN_STATUS, status=status.value, counts=dict(totals))
         turn.set_status(status, None)
 
 

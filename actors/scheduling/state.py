@@ -10,6 +10,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from actors.scheduling.lanes import Rank
+from actors.scheduling.shares import Shares
+from actors.scheduling.spending import held_at_rest, shares_of
 from store.approvals import DEFAULT_RULES, Accepted, Rule
 from store.contracts import GrantAction, NodeRecord, Request, RunRecord
 from store.delegation import parents_owner
@@ -61,6 +64,9 @@ class NodeState:
         worker: Who outside this host works on it, if it is leased.
         leased_s: How long that lease still lasted when this host took the run up, seconds.
         looked_at_in_s: How long after its start, or the last look, its attempt is looked at for a sign of life.
+        began_ns: When its attempt began here, CLOCK_BOOTTIME; None for one of a dead host.
+        told: Whether its attempt has said what it spent.
+        unknown: Whether its attempt may have spent what it has not said.
 
     """
 
@@ -81,6 +87,9 @@ class NodeState:
     worker: str | None = None
     leased_s: float = 0.0
     looked_at_in_s: float = 0.0
+    began_ns: int | None = None
+    told: bool = False
+    unknown: bool = False
 
     @property
     def key(self) -> str:
@@ -140,6 +149,7 @@ class RunState:
         release_at_rest: Whether the run is handed back when it rests, as a command does, or kept, as a program does.
         tally: Number of nodes by status.
         ready: Heap of (-priority, key) of what may be taken up; one whose node is not ready any more is skipped.
+        shares: Its budgets and caps, and the ready nodes that these hold back; None if it has none.
         active: Number of nodes preparing, queued or running here, those that recover or are cleared included.
         leased: Number of nodes that workers outside work on.
         deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
@@ -166,7 +176,8 @@ class RunState:
     rules: tuple[Rule, ...] = DEFAULT_RULES
     ports: Ports = field(default_factory=dict)
     tally: Counter[Status] = field(default_factory=Counter)
-    ready: list[tuple[int, str]] = field(default_factory=list)
+    ready: list[Rank] = field(default_factory=list)
+    shares: Shares | None = None
     active: int = 0
     leased: int = 0
     deferred: set[str] = field(default_factory=set)
@@ -206,6 +217,10 @@ class RunState:
     def push_ready(self, node: NodeState) -> None:
         """Let *node* be taken up when there is room."""
         heappush(self.ready, (-node.planned.priority, node.key))
+
+    def push_again(self, rank: Rank) -> None:
+        """Let a node that was held back be looked at in its old place."""
+        heappush(self.ready, rank)
 
     def ports_of(self, node: NodeState) -> frozenset[Port] | None:
         """Return what the operation of *node* brings; None where this host does not have it."""
@@ -277,6 +292,7 @@ def load(
         rules=tuple(rules),
         ports=ports,
         lacking=lacking,
+        shares=shares_of(claimed),
         outputs=dict(claimed.outputs),
         reused=frozenset(record.key for record in claimed.nodes if record.status is Status.COMPLETED),
         granted={
@@ -302,6 +318,7 @@ def load(
             dependency = nodes[key]
             dependency.dependents.append(node)
             node.waiting += dependency.status is not Status.COMPLETED
-        if node.status is Status.READY:
+        if node.status is Status.READY and not held_at_rest(state, node):
             state.push_ready(node)
+        node.unknown = node.status in {Status.RUNNING, Status.VERIFYING}
     return state

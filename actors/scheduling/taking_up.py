@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from heapq import heappop
 
 from actors.actions import Dispatch, SetTimer, TimerName
+from actors.scheduling import spending
+from actors.scheduling.agent_tasks import task_of
 from actors.scheduling.asking import ask
 from actors.scheduling.clearing import is_clear
 from actors.scheduling.endings import fail
 from actors.scheduling.liveness import first_look_s, watch
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import asks_planner
-from actors.scheduling.spending import task_of
 from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
@@ -32,8 +33,14 @@ def fill(turn: Turn) -> None:
         return
     while state.ready and state.room:
         node = state.nodes[heappop(state.ready)[1]]
-        if node.status is Status.READY:
+        if node.status is not Status.READY:
+            continue
+        if state.shares is None:
             _take_up(turn, node)
+        else:
+            if not spending.is_capped(turn, node):
+                _take_up(turn, node)
+            spending.looked_at(turn, node)
 
 
 def _take_up(turn: Turn, node: NodeState) -> None:
@@ -96,6 +103,8 @@ def _ruling(state: RunState, node: NodeState, plan: NodePlan) -> tuple[Verdict, 
 
 def _queue(turn: Turn, node: NodeState, plan: NodePlan) -> None:
     """Commit the intent; what claims nothing goes on to run in the same transaction."""
+    if not spending.reserve(turn, node):
+        return
     attempt = node.record.attempt + 1
     turn.state.active += 1
     node.stopping = None
@@ -133,7 +142,8 @@ def run(
 
     """
     attempt = node.record.attempt + 1
-    node.cleared = False
+    node.cleared = node.told = node.unknown = False
+    node.began_ns = turn.stamp.boot_ns
     turn.move(
         node,
         Status.RUNNING,
@@ -157,7 +167,7 @@ def run(
             ask=None if ticket is None else node.asks,
             plan=plan,
             plan_sha256=node.record.plan_sha256 or "",
-            task=task_of(node),
+            task=task_of(turn.state, node),
         )
     )
     seconds = plan.max_seconds or plan.policy.max_seconds

@@ -8,7 +8,9 @@ from pydantic import JsonValue
 
 from actors.actions import Action, NodeChanged, RunChanged
 from actors.outcomes import Value
+from actors.scheduling import spending
 from actors.scheduling.state import NodeState, RunState
+from store.budgets import Entry, Ledger
 from store.clock import Stamp
 from store.contracts import EventKind, Failure, Grant, Summary
 from store.leases import NewLease
@@ -57,6 +59,7 @@ class Turn:
         self._of_run: list[NewEvent] = []
         self._plans: list[FrozenPlan] = []
         self._outputs: list[Output] = []
+        self._ledgers: dict[str | None, Ledger] = {}
         self._grants: list[Grant] = []
         self._consumed: list[str] = []
         self._leases: list[NewLease] = []
@@ -95,6 +98,14 @@ class Turn:
         trail.path += path
         trail.data.update(data or {})
         trail.principal = principal or trail.principal
+        if self.state.shares is not None:
+            spending.moved(self, node, before)
+
+    def book(self, entry: Entry, *, principal: str | None = None) -> None:
+        """Change a ledger; the log tells of each change."""
+        self._ledgers[entry.node] = spending.book(self, entry)
+        node = None if entry.node is None else self.state.nodes[entry.node]
+        self.event(EventKind.SPENDING, node, attempt=entry.attempt, principal=principal, **entry.to_data())
 
     def change(self, node: NodeState, **changes: Any) -> None:
         """Change the record of *node* without moving it."""
@@ -178,6 +189,7 @@ class Turn:
                 consumed=tuple(self._consumed),
                 leases=tuple(self._leases),
                 unleased=tuple(self._unleased),
+                ledgers=tuple(self._ledgers.values()),
                 release=self._release,
             )
             if writes

@@ -24,6 +24,7 @@ class Fault(StrEnum):
     CLAIM = "claim-mismatch"
     LEASE = "lease-mismatch"
     EVIDENCE = "evidence-mismatch"
+    LEDGER = "ledger-mismatch"
     ARCHIVE = "archive-mismatch"
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from store import transitions
+from store.budgets import Entry, InconsistentError, Ledger, apply
 from store.contracts import Event, EventKind, GrantAction
 from store.lifecycle import FINAL, RESTING, IllegalMoveError, RunStatus, Status, check_path
 from store.plans import PlanPhase
@@ -123,6 +124,7 @@ class Retelling:
         end: How it last ended.
         grants: In order.
         answers: By request id.
+        ledgers: What the nodes reserved and spent, and under None what was added to the budget of the run.
 
     """
 
@@ -133,6 +135,7 @@ class Retelling:
     end: ToldEnd | None = None
     grants: list[ToldGrant] = field(default_factory=list)
     answers: dict[str, ToldAnswer] = field(default_factory=dict)
+    ledgers: dict[str | None, Ledger] = field(default_factory=dict)
     _usable: dict[str, set[GrantAction]] = field(default_factory=dict)
 
     @classmethod
@@ -160,6 +163,8 @@ class Retelling:
                 yield from self._of_run(event)
             case EventKind.GRANT:
                 yield from self._grant(event)
+            case EventKind.SPENDING:
+                yield from self._spending(event)
             case EventKind.REQUEST | EventKind.REQUEST_REFUSED:
                 yield from self._answer(event)
             case _:
@@ -294,6 +299,18 @@ class Retelling:
             yield f"it corrects node {event.node}, which is {node.status}"
         node.revision += 1
         node.preparation_sha256 = node.plan_sha256 = None
+
+    def _spending(self, event: Event) -> Iterator[str]:
+        if event.node is not None and self._node(event) is None:
+            yield f"the plan has no node {event.node}"
+            return
+        try:
+            entry = Entry.from_data(event.node, event.attempt, event.data)
+            self.ledgers[event.node] = apply(self.ledgers.get(event.node) or Ledger(node=event.node), entry)
+        except InconsistentError as error:
+            yield f"of its spending it says that {error}"
+        except ValueError:
+            yield "it does not say what was reserved or spent"
 
     def _answer(self, event: Event) -> Iterator[str]:
         request_id, kind = _text(event.data.get("request_id")), _text(event.data.get("request"))

@@ -21,6 +21,7 @@ from store.verification.exact_plans import examine_plans
 from store.verification.examination import Examination, lenient
 from store.verification.findings import Fault, Verdict, printable
 from store.verification.identity import RunColumns, examine_identity
+from store.verification.ledgers import examine_ledgers
 from store.verification.log import compare_nodes, compare_run, examine_chain, examine_summary
 from store.verification.node_rows import Outputs, examine_records
 from store.verification.taken_work import examine_leases
@@ -81,6 +82,7 @@ def _verify(examination: Examination, alive: Callable[[str], bool] | None, limit
         examine_summary(examination, plan, told, outputs)
         if len(records) == len(plan.nodes):
             _check_counts(examination, columns, records)
+    examine_ledgers(examination, records, told)
     if told is not None:
         if plan is not None:
             examine_evidence(examination, plan, records, told)
@@ -103,9 +105,9 @@ def _check_counts(examination: Examination, columns: RunColumns, records: Mappin
     if columns.counts != counts_text(counts):
         what = f"its column counts says {columns.counts}, its nodes add up to {counts_text(counts)}"
         examination.wrong(Fault.COLUMN, "runs", what)
-    derived = lifecycle.run_status(counts, started=columns.started_at is not None)
-    allowed = {derived.value, RunStatus.BUDGET_EXHAUSTED.value} if derived is RunStatus.RUNNING else {derived.value}
-    if columns.status not in allowed:
+    started = columns.started_at is not None
+    derived = lifecycle.run_status(counts, started=started)
+    if columns.status not in {derived.value, lifecycle.run_status_without_budget(counts, started=started).value}:
         examination.wrong(Fault.STATUS, "runs", f"its column status says {columns.status}, its nodes {derived}")
 
 

@@ -82,7 +82,7 @@ def test_what_was_spent_is_logged_however_it_ended(outcome):
     """Exact, as text, with its attempt."""
     made = drive()
     made.returned("a", outcome)
-    assert [event.data for event in spending(made)] == [{"tokens": 5, "cost": "0.5"}]
+    assert [event.data for event in spending(made)] == [{"change": "spend", "amount": {"tokens": 5, "cost": "0.5"}}]
     assert [event.attempt for event in spending(made)] == [1]
 
 

@@ -77,7 +77,7 @@ def test_a_worker_takes_the_first_ready_node_and_its_result_completes_it():
     assert dispatched(made.submit("a")) == ["b"]
     assert made.status("a") is Status.COMPLETED
     assert made.model.outputs["a"]["summary"] == "done"
-    assert told(made, "spending") == [{"tokens": 5, "cost": "0.5"}]
+    assert told(made, "spending") == [{"change": "spend", "amount": {"tokens": 5, "cost": "0.5"}}]
 
 
 def test_a_worker_that_asks_again_gets_no_second_node():
@@ -142,7 +142,7 @@ def test_a_stale_result_is_refused_ignored_and_its_spending_recorded():
     assert made.status("a") is Status.RUNNING
     assert [event["code"] for event in told(made, "request-refused")] == ["conflict"]
     assert told(made, "late-result") == [{"outcome": "value"}]
-    assert told(made, "spending") == [{"tokens": 5, "cost": "0.5"}]
+    assert told(made, "spending") == [{"change": "spend", "amount": {"tokens": 5, "cost": "0.5"}}]
     made.submit("a", 2)
     assert made.status("a") is Status.COMPLETED
 
@@ -195,7 +195,7 @@ def test_a_malformed_answer_is_told_with_its_excerpt_and_what_it_spent():
     assert (failure.code.value, failure.message) == (
         "malformed-output", "its answer cannot be used: it is no JSON: Hello",
     )  # fmt: skip
-    assert told(made, "spending") == [{"tokens": 3, "cost": "0"}]
+    assert told(made, "spending") == [{"change": "spend", "amount": {"tokens": 3}}]
 
 
 def test_the_time_limit_ends_an_attempt_whatever_its_lease_says():
@@ -317,7 +317,7 @@ def test_what_was_spent_is_exact():
     made.take()
     made.submit("a", status="failed", usage={"cost": "0.1"})
     (spent,) = told(made, "spending")
-    assert Decimal(spent["cost"]) == Decimal("0.1")
+    assert Decimal(spent["amount"]["cost"]) == Decimal("0.1")
 
 
 @pytest.mark.parametrize("data", [{}, {"worker": ""}, {"worker": "ann", "seconds": 0}, {"worker": "ann"}])

@@ -56,7 +56,7 @@ def logged(run_id: str, stream: str = "stdout") -> str:
 
 
 def spending(events: list[Any]) -> list[dict[str, Any]]:
-    return [event.data for event in events if event.kind.value == "spending"]
+    return [event.data for event in events if event.data.get("change") == "spend"]
 
 
 def test_an_agent_is_asked_in_json_and_its_answer_is_the_output():
@@ -86,7 +86,7 @@ def test_an_agent_is_asked_in_json_and_its_answer_is_the_output():
     assert outcome.outputs["output"]["node"] == "work"
     assert sorted(outcome.outputs) == ["evidence", "output", "summary"]
     with reader() as look:
-        assert spending(list(look.events(run.run_id))) == [{"tokens": 3, "cost": "0.1"}]
+        assert spending(list(look.events(run.run_id))) == [{"change": "spend", "amount": {"tokens": 3, "cost": "0.1"}}]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_an_agent_says_decides_how_its_node_ends(said, status, code, retrya
     _, node, events = ran(answering({"status": said, "summary": "no key", "usage": {"tokens": 9}}))
     assert (node.status.value, node.failure.code.value, node.failure.retryable) == (status, code, retryable)
     assert node.failure.message == "no key"
-    assert spending(events) == [{"tokens": 9, "cost": "0"}]
+    assert spending(events) == [{"change": "spend", "amount": {"tokens": 9}}]
 
 
 def test_an_agent_that_says_retry_is_tried_again_and_one_that_failed_is_not(tmp_path):
@@ -140,7 +140,7 @@ def test_an_answer_that_cannot_be_used_leaves_a_masked_excerpt_and_what_it_spent
     excerpt = logged(run_id)
     assert excerpt[:8] in json.dumps(answer)
     assert len(excerpt.encode()) <= 2048
-    assert spending(events) == [{"tokens": 5, "cost": "0"}]
+    assert spending(events) == [{"change": "spend", "amount": {"tokens": 5}}]
     home = Config.load().home
     for path in Path(home).rglob("*"):
         if path.is_file() and path.name != "runs.db" and "runs.db" not in path.name:
@@ -161,7 +161,7 @@ def test_an_agent_that_ends_badly_fails_by_its_exit_code_and_what_it_spent_is_ke
     text = json.dumps({"status": "success", "usage": {"tokens": 2}})
     _, node, events = ran(script(f"print({text!r}); raise SystemExit(3)"))
     assert (node.status.value, node.failure.code.value) == ("failed", "subprocess")
-    assert spending(events) == [{"tokens": 2, "cost": "0"}]
+    assert spending(events) == [{"change": "spend", "amount": {"tokens": 2}}]
     text = json.dumps({"status": "blocked", "summary": "no login"})
     _, node, _ = ran(script(f"print({text!r}); raise SystemExit(1)"))
     assert (node.status.value, node.failure.message) == ("blocked", "no login")
@@ -181,7 +181,7 @@ def test_an_agent_that_runs_out_of_time_is_ended_and_what_it_said_it_spent_is_ke
     )
     assert (node.status.value, node.failure.code.value) == ("failed", "timeout")
     assert logged(run_id).startswith("[secret]\n")
-    assert spending(events) == [{"tokens": 8, "cost": "0"}]
+    assert spending(events) == [{"change": "spend", "amount": {"tokens": 8}}]
 
 
 def test_a_cancelled_agent_is_ended(tmp_path):

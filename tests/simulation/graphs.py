@@ -1,11 +1,13 @@
 """Random graphs: every kind of node, every class of resume, planners and reconcilers, retries, claims and limits."""
 
 import random
+from decimal import Decimal
 
 from actors.scheduling.state import Port
+from store.amounts import Ask, Budget, Demand
 from store.plans import OperationExecutor, PlannedNode, RunLimits
 from store.policy import Effect, Policy, PreparationKind, Resume, Retry
-from store.terms import Evidence, EvidenceType, Terms
+from store.terms import Evidence, EvidenceType, Owner, Terms
 from tests.actors.support import code, gate, planned
 
 OPERATIONS = tuple(OperationExecutor(operation=f"test.op{index}", version=1) for index in range(4))
@@ -32,7 +34,37 @@ def random_graph(chance: random.Random) -> list[PlannedNode]:
                 node = planned(key, *after, policy=random_policy(chance), executor=chance.choice(OPERATIONS))
         more = {"priority": chance.choice([0, 0, 5, -5]), "terms": random_terms(chance, node)}
         nodes.append(node.model_copy(update=more))
-    return nodes
+    return (
+        [with_terms(chance, node, nodes[:index]) for index, node in enumerate(nodes)]
+        if chance.random() < 0.4
+        else nodes
+    )
+
+
+def with_terms(chance: random.Random, node: PlannedNode, earlier: list[PlannedNode]) -> PlannedNode:
+    """Return *node* with a parent, an owner, a budget and what it asks of that, each by chance."""
+    parent = chance.choice([None, *(each.key for each in earlier[-8:])])
+    terms = Terms(
+        parent=parent if len(earlier) < 8 else None,
+        owner=chance.choice([None, Owner(role="lead", id="ann"), Owner(role="lead", id="bob")]),
+        budget=chance.choice([None, None, random_budget(chance)]),
+        evidence=() if node.terms is None else node.terms.evidence,
+    )
+    ask = Ask(tokens=chance.choice([0, 5]), cost=chance.choice([Decimal(0), Decimal("0.3")]))
+    demand = chance.choice([None, Demand(ask=ask), Demand(ask=ask, minimum=Ask())])
+    policy = node.policy.model_copy(update={"budget": demand})
+    return node.model_copy(update={"terms": terms, "policy": policy})
+
+
+def random_budget(chance: random.Random) -> Budget:
+    """Return a budget that may be too small for anything."""
+    return Budget(
+        tokens=chance.choice([None, 4, 20]),
+        cost=chance.choice([None, Decimal("0.2"), Decimal("1.5")]),
+        seconds=chance.choice([None, Decimal(3)]),
+        tasks=chance.choice([None, 0, 1, 6]),
+        retries=chance.choice([None, 0, 2]),
+    )
 
 
 SUITE = Evidence(id="suite", type=EvidenceType.TEST)
@@ -65,4 +97,10 @@ def random_policy(chance: random.Random) -> Policy:
 
 def random_limits(chance: random.Random) -> RunLimits:
     """Return the limits of a run; most have none."""
-    return RunLimits(seconds=chance.choice([None, None, None, 60.0]), active=chance.choice([None, None, 2]))
+    return RunLimits(
+        seconds=chance.choice([None, None, None, 60.0]),
+        active=chance.choice([None, None, 2]),
+        per_owner=chance.choice([None, None, 1]),
+        per_parent=chance.choice([None, None, 1]),
+        budget=random_budget(chance) if chance.random() < 0.3 else None,
+    )

@@ -5,8 +5,10 @@ left, and the work of the dead host goes on until somebody ends it.
 """
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 
 from actors.actions import (
@@ -36,14 +38,20 @@ from actors.messages import (
     RequestsArrived,
     Returned,
     SchedulingMessage,
+    SpendingReported,
 )
 from actors.outcomes import Aborted, Exact, Failed, Finding, Found, Outcome, Prepared, Value
 from actors.scheduling.decide import decide
 from actors.scheduling.operators import as_value
+from actors.scheduling.shares import OCCUPYING
+from actors.scheduling.spending import retry_misfit, shortages
 from actors.scheduling.state import load
+from store.amounts import Usage
+from store.budgets import Books, Entry, fold
 from store.clock import Stamp, instant
-from store.contracts import GrantAction, NodeRecord, Request, RequestKind
+from store.contracts import EventKind, GrantAction, NodeRecord, Request, RequestKind
 from store.evidence import awaits_approval, is_judged_again
+from store.ledgers import HOLDING
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, Status, run_status
 from store.policy import FailureCode, Resume
 from store.requests import cancel_id
@@ -253,6 +261,10 @@ class World:
             self.inbox.append(PublicationWanted(node=work.node, attempt=work.attempt, reply_to=work))  # type: ignore[arg-type]
         elif work.may_act() and self.random.random() < 0.6:
             self.act(work)
+        elif self.random.random() < 0.05:
+            usage = Usage(cost=Decimal("0.01"))
+            said = SpendingReported(node=work.node, attempt=work.attempt, usage=usage, reply_to=work)  # type: ignore[arg-type]
+            self.inbox.append(said)
         else:
             self.end(work)
 
@@ -274,9 +286,14 @@ class World:
         if work.reason is not None and self.random.random() < 0.8:
             return Aborted(reason=work.reason, left=("x",) if self.random.random() < 0.05 else ())
         if (work.did or work.resume is Resume.DETERMINISTIC) and self.random.random() < 0.75:
-            return self.value(work, {"n": self.random.randint(0, 9)})
+            return replace(self.value(work, {"n": self.random.randint(0, 9)}), usage=self.usage())
         dispatched = work.did or self.random.random() < 0.8
-        return Failed(code=self.random.choice(list(FailureCode)), message="m", todo="t", dispatched=dispatched)
+        code, usage = self.random.choice(list(FailureCode)), self.usage()
+        return Failed(code=code, message="m", todo="t", dispatched=dispatched, usage=usage)
+
+    def usage(self) -> Usage | None:
+        """Return what an attempt says that it spent; most say nothing."""
+        return Usage(tokens=self.random.randint(0, 3), cost=Decimal("0.1")) if self.random.random() < 0.1 else None
 
     def value(self, work: Work, value: object) -> Value:
         """Return a value with evidence: mostly what is due, now and then too little or too much."""
@@ -326,7 +343,18 @@ class World:
     def answer_people(self) -> bool:
         """Let people answer everything that rests; they look first, and tell the truth."""
         resting = [key for key, node in self.state.nodes.items() if node.status in RESTING]
-        return bool([key for key in resting if self.answer(key)])
+        return bool([key for key in resting if self.answer(key)]) or self.raise_budgets()
+
+    def raise_budgets(self) -> bool:
+        """Let a person add what the nodes that no budget lets go need."""
+        short = {misfit.holder: misfit for _, misfit in shortages(self.state)}
+        for holder, misfit in short.items():
+            self.ask(
+                RequestKind.BUDGET,
+                holder,
+                add={misfit.counter: misfit.missing if Decimal(misfit.missing) % 1 else int(misfit.missing)},
+            )
+        return bool(short)
 
     def answer(self, key: str) -> bool:
         status = self.state.nodes[key].status
@@ -350,6 +378,9 @@ class World:
                 self.effects.happened[key] = 0  # what it did is given up with its result
                 self.ask(RequestKind.RETRY, key, anew=True)
             case Status.BLOCKED | Status.FAILED:
+                misfit = retry_misfit(self.state, self.state.nodes[key])
+                if misfit is not None:
+                    self.ask(RequestKind.BUDGET, misfit.holder, add={"retries": 1})
                 self.effects.leave[key] += 1
                 self.ask(RequestKind.RETRY, key)
             case _:
@@ -366,7 +397,9 @@ class World:
             run_id=RUN_ID,
             kind=kind,
             node=node,
-            plan_sha256=self.state.nodes[node].record.frozen_sha256 if node else None,
+            plan_sha256=self.state.nodes[node].record.frozen_sha256
+            if node and kind is not RequestKind.BUDGET
+            else None,
             principal=HUMAN,
             data=data,
             at="2026-01-01T00:00:00.000Z",
@@ -386,7 +419,9 @@ class World:
         assert state.active == len(active)
         excused = any(node.recovering or node.reconciling for node in nodes)
         assert len(active) <= state.jobs or excused, "more at once than jobs"
-        assert state.status is run_status(state.tally, started=state.started)
+        short = 0 if state.shares is None else state.shares.short
+        assert state.status is run_status(state.tally, started=state.started, short=short)
+        self.check_shares()
         assert sum(state.tally.values()) == len(state.nodes)
         if not self.uncommitted:
             assert {node.key: node.record for node in nodes} == self.model.records
@@ -405,6 +440,32 @@ class World:
             actions = {(grant.action, grant.attempt or 0) for grant in grants}
             assert actions & {(GrantAction.EVIDENCE, record.attempt), (GrantAction.GATE, 0)}, "nobody approved it"
 
+    def check_shares(self) -> None:
+        """Nothing overshoots but by what was said to be spent, and who is active for whom keeps within the caps."""
+        state = self.state
+        if state.shares is None:
+            return
+        books, limits = state.shares.books, state.plan.limits
+        again = Books(state.plan, books.ledgers.values())
+        for holder in (None, *state.nodes):
+            for counter in ("tokens", "cost", "tasks"):
+                left = books.left(holder, counter)
+                assert left == again.left(holder, counter)
+                assert counter != "tasks" or left is None or left >= 0, "more started than the budget allows"
+        reserving = {node.key for node in state.nodes.values() if node.status in HOLDING}
+        assert books.reservations == (len(reserving) if books.limited else 0)
+        for cap, of in ((limits.per_owner, "owner"), (limits.per_parent, "parent")):
+            active = Counter(
+                getattr(node.planned.terms, of)
+                for node in state.nodes.values()
+                if node.planned.terms is not None and node.status in OCCUPYING and node.key not in state.deferred
+            )
+            del active[None]
+            excused = any(node.recovering or node.reconciling for node in state.nodes.values())
+            assert cap is None or excused or all(number <= cap for number in active.values())
+        if not self.uncommitted:
+            assert {one.node: one for one in self.model.seen.ledgers} == books.ledgers
+
     def check_end(self) -> None:
         """Nothing is held once all messages have arrived, and every node has ended with a reason."""
         while self.inbox:
@@ -416,5 +477,13 @@ class World:
             assert record.status in FINAL
             assert record.status is not Status.FAILED or record.failure is not None
             self.check_evidence(record)
+        spending = [
+            Entry.from_data(event.node, event.attempt, event.data)
+            for transaction in self.model.transactions
+            for event in transaction.events
+            if event.kind is EventKind.SPENDING
+        ]
+        assert fold(spending) == {one.node: one for one in self.model.seen.ledgers}
+        assert all(one.reserved is None for one in self.model.seen.ledgers), "something is reserved for ever"
         for transaction in self.model.transactions:
             assert transaction.fence.generation <= self.model.generation

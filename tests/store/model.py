@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
+from store.budgets import Ledger
 from store.clock import Clock
 from store.contracts import EventKind, Grant, GrantAction, NodeRecord, Request, RunRecord, Summary
 from store.leases import HeldLease
@@ -56,6 +57,7 @@ class Seen:
     grants: tuple[Grant, ...]
     requests: tuple[Request, ...]
     events: tuple[Told, ...]
+    ledgers: tuple[Ledger, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,6 +79,7 @@ class _Run:
     answered: dict[str, bool] = field(default_factory=dict)
     events: list[Told] = field(default_factory=list)
     leases: dict[str, tuple[int, str]] = field(default_factory=dict)
+    ledgers: dict[str, Ledger] = field(default_factory=dict)
 
     tally: Counter[Status] = field(default_factory=Counter)
 
@@ -114,6 +117,10 @@ class _Undo:
 
 
 _SCALARS = ("status", "started_at", "finished_at", "fence", "summary")
+
+
+def _in_order(ledgers: Mapping[str, Ledger]) -> tuple[Ledger, ...]:
+    return tuple(ledgers[node] for node in sorted(ledgers))
 
 
 def _refuse(code: Code, what: str) -> HostlerError:
@@ -224,6 +231,7 @@ class MemoryStore:
                 HeldLease(node=node, attempt=attempt, worker=worker, left_s=LEFT_S)
                 for node, (attempt, worker) in sorted(run.leases.items())
             ),
+            ledgers=_in_order(run.ledgers),
         )
 
     def post(self, request: Request) -> bool:
@@ -263,6 +271,7 @@ class MemoryStore:
             grants=tuple(run.grants.values()),
             requests=tuple(run.requests.values()),
             events=tuple(run.events),
+            ledgers=_in_order(run.ledgers),
         )
 
     def run_ids(self) -> list[str]:
@@ -331,6 +340,10 @@ class MemoryStore:
             if (node.status, node.attempt) != (Status.RUNNING, lease.attempt) or lease.node in run.leases:
                 raise _refuse(Code.CONFLICT, "a lease of what does not start")
             undo.put(run.leases, lease.node, (lease.attempt, lease.worker))
+        for ledger in transaction.ledgers:
+            if ledger.node is not None and ledger.node not in run.nodes:
+                raise _refuse(Code.NOT_FOUND, f"there is no node {ledger.node}")
+            undo.put(run.ledgers, ledger.node or "", ledger)
         self._put_head(run, transaction, counted)
 
     def _grants_by_id(self, grant_id: str) -> Grant | None:
@@ -413,11 +426,12 @@ class MemoryStore:
         at = transaction.stamp.at
         if transaction.started and run.started_at is None:
             run.started_at = at
-        status = lifecycle.run_status(run.tally, started=run.started_at is not None)
-        if transaction.status not in (None, status):
-            if (transaction.status, status) != (RunStatus.BUDGET_EXHAUSTED, RunStatus.RUNNING):
-                raise _refuse(Code.CONFLICT, "the nodes say otherwise")
-            status = RunStatus.BUDGET_EXHAUSTED
+        started = run.started_at is not None
+        derived = lifecycle.run_status(run.tally, started=started)
+        possible = derived, lifecycle.run_status_without_budget(run.tally, started=started)
+        status = transaction.status or (run.status if run.status in possible else derived)
+        if status not in possible:
+            raise _refuse(Code.CONFLICT, "the nodes say otherwise")
         if transaction.summary is not None:
             told = transaction.summary.status, dict(transaction.summary.counts)
             if status not in RUN_FINAL or told != (status, lifecycle.counts(run.tally)):

@@ -143,6 +143,7 @@ def seen_by(reader: Reader, run_id: str) -> Seen:
             Told(event.kind, event.node, event.attempt, event.principal, event.data, event.at)
             for event in reader.events(run_id)
         ),
+        ledgers=reader.ledgers(run_id),
     )
 
 

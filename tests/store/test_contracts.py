@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from store.agent_results import AgentResult, AgentStatus
-from store.amounts import Budget, Usage
+from store.amounts import Amounts, Ask, Budget, Demand, Usage
+from store.budgets import Change, Entry, Kept, Ledger
 from store.contracts import (
     Event,
     EventKind,
@@ -61,15 +62,17 @@ TERMS = Terms(
     authority=ENVELOPE,
     evidence=(Evidence(id="suite", type=EvidenceType.TEST),),
 )
+AMOUNTS = Amounts(tokens=5, cost=Decimal("0.10"), seconds=Decimal("1.5"), tasks=1, retries=2)
+KEPT = Kept(attempt=1, amount=AMOUNTS)
 
 WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
     type(model): (model, sha256)
     for model, sha256 in [
-        (POLICY, "8c7864b16e99f6f02aa57b27203bac34a3f3769406f7b6b85711a94913a44edf"),
+        (POLICY, "1f55ddf59cec4f5305821764f29623971cea0f003dc9cc421364635679b30a34"),
         (Retry(attempts=3, delays=(1.0, 2.5)), "fdb92a9c6b9f314eb0f98a722a171eb4eee4987e50e3d79687f943a0d9825ef4"),
         (Heartbeat(seconds=1.5, grace_seconds=60.0), "bed09add735b0c0228180d38faf4bc61f32c68746c9221c45c1e3d7861364798"),
         (Backoff(first_s=2.0, jitter=0.5), "87ff2f2e210ceae4c50a31b66f69bb6ee7470aa4d739def925a7e5456d96053a"),
-        (RunLimits(seconds=60.0, active=2), "86dc5df6912ad8689d026380d6c28d8be3e5868d7e4aff33400072ad9ac56fc3"),
+        (RunLimits(seconds=60.0, active=2), "debd4bdc0dfcb575b63026e96f69d1a4001a7c20826ed72cc528bffbec49cee8"),
         (OPERATION, "b2c83c56dc99ebae053ad3330625e9b98301b6c4131bf1eb48092b8ba2ce6b60"),
         (ComputeExecutor(compute="double"), "c00d30cbf61446c8bebd96c26787d83bcb17fb7e856e6d15ac495f2897b56ab8"),
         (COMMAND, "d85fbd4db467f01fc452d9cb87e6e838887d7a05aaf96c49c3d1e4ec64d87d78"),
@@ -80,17 +83,23 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
         (Owner(role="lead", id="ada"), "328182532f96d691352a64d191da532578d77c4b995a70ff38ea09f317363eb0"),
         (Budget(tokens=1000, cost=Decimal("0.30"), seconds=Decimal("1.5"), tasks=3, retries=0), "328a156fba4cb355aacd641fbc4c5c71f510e9e36b65109d48bc231ebed28db7"),
         (Usage(tokens=12, cost=Decimal("0.012")), "836efa8effe2bdb42b949316a34b05d1cc8d51ba53db2bbcb879428f0caf6191"),
+        (AMOUNTS, "b1ee60cb8ac2161c06d329457172c25a51ffd6dc2453a4df4f22a908570cebcc"),
+        (Ask(tokens=5, cost=Decimal("0.1"), seconds=Decimal(2)), "d9a751b46cd6cf55347789f26216072b7f83b9ddbe8ba3932da04a55fb4e123e"),
+        (Demand(ask=Ask(tokens=5), minimum=Ask(tokens=1)), "cfbc6eb3ccb0829d65db7c5cc2dd5d05a4f2a94179916f4f5653b857e535260c"),
+        (Entry(node="a", attempt=1, change=Change.SETTLE, amount=AMOUNTS, assumed=True), "da72eaca95d086cc758ad5af6ac910bd12173e3634358ae9f5787511db1270e1"),
+        (KEPT, "944444a16d41c4ca92ac1287464dd40b5183ed2964a8270ca5abfc21566845dd"),
+        (Ledger(node="a", reserved=KEPT, assumed=(KEPT,), spent=AMOUNTS, added=AMOUNTS), "7ca2bf3a1bd4fae2087f5d6a9176ede78237093836c88955afd5041a0be584d5"),
         (Evidence(id="suite", type=EvidenceType.TEST), "35f371f919708f4ac38c26d55f9ffd00f777e3a150a02fc6c0dd2d125ce1899f"),
         (ENVELOPE, "74c71e8fce0132583a30fec2e4ad6368497c520e9f8f33c530d5979b9e533bae"),
         (PROVIDER, "6438b841d7a05d527ae9f6d4ff740b8153379ce5b7587a0768ef859765907e2f"),
-        (NODE, "bb01d783a6bd74ecf7429c1519359a4617f1713e85b105951974c4fd9edfe1d0"),
-        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "bd30c787c2700cecde4636a8bce73f8d98f05ae27f6b32da971d14a792657268"),
+        (NODE, "ea3a112066706ab4710b3cd3b70683d08ef9908ba64c22b2111465475b9d24f0"),
+        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "dc0bce64fae8cdd604799964551d8819d3fd74a6338c37c43dfa0e190510bead"),
         (
             NodePlan(
                 run_id=RUN, node="a", executor=COMMAND, input=1, input_sha256=SHA, dependencies={"x": SHA, "b": SHA},
                 policy=POLICY, keys=("file:/films/out",),
             ),
-            "cb70459eaf50da0ef25e438aaf02bfb3cccc1c74ff9661b1afbff5724481e1bf",
+            "3453149bb8932ebb7d6a5c0d46436888d88cd306cc879c23191baeeb9ad7bcaa",
         ),
         (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
         (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "77000fc4d537c3d09cb3ae417596ce3b1db7708a2450136fefe3f46d8cf7d83d"),

@@ -88,7 +88,7 @@ run = claimed.fence.run_id
 filler = root / "filler"
 filler.write_bytes(bytes(500_000))
 said, acknowledged = set(), 2
-event = NewEvent(kind=EventKind.SPENDING, data={"text": "x" * 4000})
+event = NewEvent(kind=EventKind.LATE_RESULT, data={"text": "x" * 4000})
 while not said:
     answer = setting.write(claimed, events=(event,))
     if answer is None:

@@ -102,7 +102,7 @@ def test_the_log_starts_over_although_one_reader_follows_the_other(
     """A checkpoint that does not wait would never find a moment without one."""
     monkeypatch.setattr(log_size, "_BRIEFLY_MS", 20_000)
     claimed, over = setting.claimed(), threading.Event()
-    big = NewEvent(kind=EventKind.SPENDING, data={"text": "x" * 200_000})
+    big = NewEvent(kind=EventKind.LATE_RESULT, data={"text": "x" * 200_000})
 
     def follow() -> None:
         connections = [sqlite3.connect(setting.home.database, isolation_level=None) for _ in range(2)]
@@ -139,7 +139,7 @@ def test_a_program_that_keeps_reading_is_named_and_the_log_starts_over_when_it_i
     setting: Setting, caplog: pytest.LogCaptureFixture
 ) -> None:
     claimed = setting.claimed()
-    big = NewEvent(kind=EventKind.SPENDING, data={"text": "x" * 200_000})
+    big = NewEvent(kind=EventKind.LATE_RESULT, data={"text": "x" * 200_000})
     with other_program(setting) as process, caplog.at_level(logging.WARNING, "store"):
         while log_bytes(setting.home.database) < LOG_BYTES + 3 * MIB:
             setting.accept(claimed, events=(big,))
@@ -158,7 +158,7 @@ def test_a_log_that_can_grow_no_more_is_refused_by_name_before_anything_is_writt
     monkeypatch.setattr(log_size, "BUSY_SECONDS", 0.05)
     setting.store._log_size = LogSize(setting.store._connection, setting.home.database, limit=2 * MIB)
     claimed = setting.claimed()
-    big = NewEvent(kind=EventKind.SPENDING, data={"text": "x" * 200_000})
+    big = NewEvent(kind=EventKind.LATE_RESULT, data={"text": "x" * 200_000})
     with other_program(setting) as process:
         written = 0
         while (refusal := setting.write(claimed, events=(big,))) is None:

@@ -185,7 +185,7 @@ def test_threads_with_a_connection_each_append_under_one_fence_without_a_gap(set
     answers: list[HostlerError | None] = []
 
     def append(number: int) -> None:
-        event = NewEvent(kind=EventKind.SPENDING, node="a", data={"number": number})
+        event = NewEvent(kind=EventKind.LATE_RESULT, node="a", data={"number": number})
         barrier.wait(timeout=10)
         answers.extend(stores[number % 2].write([transaction(claimed, events=(event,))]))
 
@@ -214,11 +214,11 @@ def test_what_exceeds_a_limit_is_refused_before_anything_is_written(tmp_path: Pa
         Code.INVALID_DATA,
         "plan of node a",
     )
-    entry = NewEvent(kind=EventKind.SPENDING, data={"text": "x" * 2000})
+    entry = NewEvent(kind=EventKind.LATE_RESULT, data={"text": "x" * 2000})
     assert_refused(
-        setting.write(claimed, events=(NOTE, entry)), Code.INVALID_DATA, "event spending", "2000 are allowed"
+        setting.write(claimed, events=(NOTE, entry)), Code.INVALID_DATA, "event late-result", "2000 are allowed"
     )
-    infinite = NewEvent(kind=EventKind.SPENDING, data={"loudness": float("-inf")})
+    infinite = NewEvent(kind=EventKind.LATE_RESULT, data={"loudness": float("-inf")})
     assert_refused(setting.write(claimed, events=(infinite,)), Code.INVALID_DATA, "$.data.loudness")
     outputs = Summary(status=RunStatus.PLANNED, counts={}, outputs=large)
     assert_refused(setting.write(claimed, summary=outputs), Code.INVALID_DATA, "outputs of the run")

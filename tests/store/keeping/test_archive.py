@@ -323,7 +323,7 @@ def test_an_archive_of_a_newer_format_says_so(archive: bytes, other: Home) -> No
 def test_a_table_of_many_rows_is_written_in_parts_and_read_back(setting: Setting, other: Home) -> None:
     claimed = setting.claimed()
     run_id = claimed.fence.run_id
-    note = NewEvent(kind=EventKind.SPENDING, data={"text": "x" * 200_000})
+    note = NewEvent(kind=EventKind.LATE_RESULT, data={"text": "x" * 200_000})
     setting.accept(claimed, events=(note,) * 50)
     data = archive_of(setting.home, run_id)
     assert len([name for name, _ in parts(data) if name.startswith("events/")]) == 3
