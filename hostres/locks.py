@@ -11,21 +11,17 @@ open for reading sees a hang-up when the last owner is gone).
 
 import contextlib
 import errno
-import logging
 import os
 import select
-import threading
-import time
 import warnings
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import fasteners
 
 from hostres import descriptors
 from hostres.errors import Code, HostlerError
-from hostres.folders import MAX_BYTES, check_private_status, file_mode, open_private
+from hostres.folders import check_private_status, file_mode
 from hostres.platforms import require_supported
 
 require_supported()
@@ -40,141 +36,6 @@ LOOK: Final = b"!"
 WATCH: Final = b"w"
 """Says to a waiter: see whom you must watch; who may go is settled."""
 
-_LOG: Final = logging.getLogger("hostres")
-_BUSY: Final = (errno.EAGAIN, errno.EACCES)
-
-
-class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has no type marker
-    """The short decision lock: one per path and process, one thread at a time, its file kept open.
-
-    Released by LOCK_UN, so that no copy of the descriptor can keep it; never held across anything slow.
-
-    Attributes:
-        place: Where its file is.
-        fd: Its descriptor, -1 before it was first entered.
-
-    """
-
-    DELAY_S: Final = 0.00005
-    MAX_DELAY_S: Final = 0.001
-    SILENCE_S: Final = 2.0
-    """After so long the process that holds it is named."""
-
-    _gates: Final[dict[str, "Gate"]] = {}
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path, sleep_func=self._pause)
-        self.place = path
-        self.fd = -1
-        self._identity = (0, 0)
-        self._thread = threading.Lock()
-        self._since = 0.0
-        self._named = False
-        self._until: float | None = None
-        descriptors.forget_after_fork(self)
-
-    @classmethod
-    def at(cls, path: str) -> Self:
-        """Return this process's gate at *path*."""
-        with descriptors.guard:
-            gate = cls._gates.get(path)
-            if gate is None:
-                gate = cls._gates[path] = cls(path)
-        assert isinstance(gate, cls)
-        return gate
-
-    def enter(self, *, until: float | None = None) -> None:
-        """Take the gate.
-
-        Args:
-            until: Monotonic second after which to give up.
-
-        Raises:
-            HostlerError: `wait-timeout` naming who holds it; `unsafe-state`.
-
-        """
-        if not self._thread.acquire(blocking=False) and not self._thread.acquire(
-            timeout=-1 if until is None else max(0.0, until - time.monotonic())
-        ):
-            raise HostlerError(Code.WAIT_TIMEOUT, "another thread is deciding about tickets", "try again")
-        try:
-            self._open()
-            try:
-                self.trylock()
-            except BlockingIOError:
-                self._since, self._named, self._until = time.monotonic(), False, until
-                self.acquire(delay=self.DELAY_S, max_delay=self.MAX_DELAY_S)
-        except BaseException:
-            self.leave()
-            raise
-
-    def leave(self) -> None:
-        """Give the gate back."""
-        try:
-            if self.fd >= 0:
-                self.unlock()
-        finally:
-            self.acquired = False
-            self._thread.release()
-
-    def __enter__(self) -> Self:
-        self.enter()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.leave()
-
-    def trylock(self) -> None:
-        """Lock the open file description, or raise `BlockingIOError`."""
-        fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def unlock(self) -> None:
-        """Unlock it for every copy of the descriptor."""
-        fcntl.flock(self.fd, fcntl.LOCK_UN)
-
-    def _open(self) -> None:
-        if self.fd >= 0:
-            if _identity(self.place) == self._identity:
-                return
-            # the folder was replaced: a gate that others do not share decides nothing
-            descriptors.close(self.fd)
-            self.fd = -1
-        with descriptors.guard:
-            self.fd = descriptors.keep(open_private(self.place, os.O_RDWR | os.O_CREAT))
-        status = os.fstat(self.fd)
-        self._identity = (status.st_dev, status.st_ino)
-        if status.st_size > MAX_BYTES:
-            raise HostlerError(Code.UNSAFE_STATE, f"{self.place} is no gate: it holds data", "move it away")
-
-    def _do_open(self) -> None:
-        """Nothing to open: `enter` has; called by fasteners."""
-
-    def _pause(self, delay: float) -> None:
-        now = time.monotonic()
-        if now - self._since >= self.SILENCE_S and not self._named:
-            self._named = True
-            _LOG.warning("waiting for %s, held by %s", self.place, self._holders())
-        if self._until is not None and now >= self._until:
-            raise HostlerError(
-                Code.WAIT_TIMEOUT,
-                f"{self.place} stayed closed, held by {self._holders()}",
-                "continue or end that process, then try again",
-            )
-        time.sleep(delay)
-
-    def _holders(self) -> str:
-        from hostres.holders import holders_of  # noqa: PLC0415  the light path never needs it
-
-        found = holders_of([os.fstat(self.fd)])
-        names = [f"pid {one.pid} ({one.command})" for row in found.values() for one in row if one.pid != os.getpid()]
-        return ", ".join(names) or "an unknown process"
-
-    def forget(self) -> None:
-        """Start anew; called in a forked child."""
-        self.fd, self._thread, self.acquired = -1, threading.Lock(), False
-
 
 class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
     """A lock on a FIFO; released by closing only, so that a child's copy keeps it.
@@ -186,10 +47,11 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
 
     """
 
+    fd = -1
+
     def __init__(self, place: str) -> None:
         super().__init__(place)
         self.place = place
-        self.fd = -1
         self.identity = (0, 0)
         descriptors.forget_after_fork(self)
 
@@ -259,7 +121,7 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
 
     def still_there(self) -> bool:
         """Return whether `place` still is this very FIFO."""
-        return self.fd >= 0 and _identity(self.place) == self.identity
+        return self.fd >= 0 and identity(self.place) == self.identity
 
     def trylock(self) -> None:
         """Lock the open file description, or raise `BlockingIOError`."""
@@ -296,7 +158,8 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
         self.fd, self.acquired = -1, False
 
 
-def _identity(place: str) -> tuple[int, int] | None:
+def identity(place: str) -> tuple[int, int] | None:
+    """Return device and inode of what is at *place*, None if nothing is."""
     try:
         status = os.lstat(place)
     except OSError:

@@ -14,10 +14,11 @@ from pathlib import Path
 from hostres import affinity
 from hostres.claims import MEMORY, check_claims
 from hostres.clock import boot_ns
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import is_private_folder, private_folder, refuse_network_file_system
+from hostres.gate import Gate
 from hostres.listing import DOZING, HOLDING, RECORD, WAITING, Entry, Listing, name_of, nonce_of
-from hostres.locks import LOOK, WATCH, FifoLock, Gate, is_locked, poke
+from hostres.locks import LOOK, WATCH, FifoLock, is_locked, poke
 from hostres.nesting import Asker, check_part, check_wait, room_of, took_part
 from hostres.profile import Profile
 from hostres.pulse import FILE as PULSE
@@ -27,7 +28,7 @@ from hostres.seating import Seating
 from hostres.settings import MachineSettings
 from hostres.state import DamagedStateError, MachineState, StateFile
 from hostres.succession import takeover
-from hostres.sweeping import Deciding, Sweeper
+from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
 from hostres.tickets import MAX_TICKETS, Record, TicketFolder
 from hostres.turnaround import Turnaround, after_turns
@@ -79,16 +80,10 @@ class Machine:
 
         """
         self._check_folders()
-        with Deciding(self._gate, self._sweeper, "no ticket could be made", until):
-            listing = self.tickets.scan()
-            self._sweeper.tidy(listing)
-            state = self._agree_on_rules(self._profile.in_force(listing), listing)
-            if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
-                raise HostlerError(
-                    Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
-                )
-            number = max(listing.highest + 1, state.next_ticket)
-            return self._enter(number, record, asker or Asker(), listing, state)
+        try:
+            return self._gate.hold(until, self._ask, record, asker or Asker())
+        except OSError as error:
+            raise unavailable("no ticket could be made", error) from error
 
     def look(
         self,
@@ -113,34 +108,62 @@ class Machine:
             HostlerError: `ownership-lost`: its file is gone; `unsafe-state`; `unavailable`; `wait-timeout`.
 
         """
-        with Deciding(self._gate, self._sweeper, "the queue could not be read", until), ticket.mutex:
-            if ticket.withdrawn:
-                return False
-            self.looks += 1
-            words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
-            adapted = self._adapt(ticket)
-            names = self.tickets.names()
-            plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons)
-            if plain and ticket.waiting.name in names and self._takes_over(ticket, names, hung):
-                return True
-            listing = self.tickets.listing(names)
-            dozed = self._stand_up(ticket, listing)
-            thorough = adapted or dozed or unprompted or LOOK in words or not (words or hung)
-            state = self._profile.agreed(listing)
-            before = listing.tickets
-            admitted = self._look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
-            if not admitted and ticket.host == 0:
-                check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile
-            if unprompted:
-                self.safety_net_looks += 1
-                by_event = not (state.real_memory and MEMORY in ticket.record.claims)  # memory has none
-                if listing.tickets < before or (admitted and by_event):
-                    self.safety_net_progress += 1
-            return admitted
+        try:
+            return self._gate.hold(until, self._look_now, ticket, hung, unprompted=unprompted)
+        except OSError as error:
+            raise unavailable("the queue could not be read", error) from error
 
     def released(self, ticket: Ticket) -> None:
         """Take note that this process has closed a ticket that held; the next ask removes its name."""
         self._sweeper.released(ticket.key)
+
+    def _ask(self, record: Record, asker: Asker) -> Ticket:
+        try:
+            listing = self.tickets.scan()
+            self._sweeper.tidy(listing)
+            state = self._agree_on_rules(self._profile.in_force(listing), listing)
+            if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
+                raise HostlerError(
+                    Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
+                )
+            number = max(listing.highest + 1, state.next_ticket)
+            return self._enter(number, record, asker, listing, state)
+        finally:
+            self._sweeper.sweep()
+
+    def _look_now(self, ticket: Ticket, hung: Collection[str], *, unprompted: bool) -> bool:
+        try:
+            with ticket.mutex:
+                if ticket.withdrawn:
+                    return False
+                self.looks += 1
+                words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
+                adapted = ticket.adapts is not None and self._adapt(ticket)
+                names = self.tickets.names()
+                plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons)
+                if plain and ticket.waiting.name in names and self._takes_over(ticket, names, hung):
+                    return True
+                listing = self.tickets.listing(names)
+                dozed = self._stand_up(ticket, listing)
+                thorough = adapted or dozed or unprompted or LOOK in words or not (words or hung)
+                return self._see(ticket, listing, hung, thorough=thorough, unprompted=unprompted)
+        finally:
+            self._sweeper.sweep()
+
+    def _see(
+        self, ticket: Ticket, listing: Listing, hung: Collection[str], *, thorough: bool, unprompted: bool
+    ) -> bool:
+        state = self._profile.agreed(listing)
+        before = listing.tickets
+        admitted = self._look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
+        if not admitted and ticket.host == 0:
+            check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile
+        if unprompted:
+            self.safety_net_looks += 1
+            by_event = not (state.real_memory and MEMORY in ticket.record.claims)  # memory has none
+            if listing.tickets < before or (admitted and by_event):
+                self.safety_net_progress += 1
+        return admitted
 
     def _enter(self, number: int, record: Record, asker: Asker, listing: Listing, state: MachineState) -> Ticket:
         host = asker.host(listing, self.tickets) if asker.parents else None

@@ -6,13 +6,11 @@ admitted. Whoever is killed in between leaves names that are found dead again.
 
 import contextlib
 from collections import deque
-from types import TracebackType
 from typing import Final
 
 from hostres import descriptors
-from hostres.errors import HostlerError, unavailable
+from hostres.errors import HostlerError
 from hostres.listing import RECORD, Entry, Listing
-from hostres.locks import Gate
 from hostres.tickets import TicketFolder
 
 
@@ -102,31 +100,3 @@ class Sweeper:
         for name in names:
             with contextlib.suppress(OSError, HostlerError):  # it will be found again
                 self._tickets.sweep_name(name)
-
-
-class Deciding:
-    """The gate, held; what the dead left goes at its end."""
-
-    __slots__ = ("_gate", "_sweeper", "_until", "_what")
-
-    def __init__(self, gate: Gate, sweeper: Sweeper, what: str, until: float | None) -> None:
-        self._gate = gate
-        self._sweeper = sweeper
-        self._what = what
-        self._until = until
-
-    def __enter__(self) -> None:
-        try:
-            self._gate.enter(until=self._until)
-        except OSError as error:
-            raise unavailable(self._what, error) from error
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._sweeper.sweep()
-        finally:
-            self._gate.leave()
-        if isinstance(error, OSError):
-            raise unavailable(self._what, error) from error

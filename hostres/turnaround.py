@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hostres.folders import open_private
-from hostres.locks import Gate
+from hostres.gate import Gate
 from hostres.queue import Demand
 
 _WEIGHT: Final = 20

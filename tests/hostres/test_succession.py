@@ -11,9 +11,10 @@ import pytest
 from hostres.claim_policy import ClaimPolicy
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
+from hostres.gate import Gate
 from hostres.inspection import inspect
 from hostres.listing import DOZING, is_plain
-from hostres.locks import LOOK, WATCH, Gate
+from hostres.locks import LOOK, WATCH
 from hostres.machine import Machine
 from hostres.queue import Demand
 from hostres.settings import MachineSettings
