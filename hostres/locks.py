@@ -53,7 +53,6 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
         super().__init__(place)
         self.place = place
         self.identity = (0, 0)
-        descriptors.forget_after_fork(self)
 
     @classmethod
     def born(cls, folder: Path | str, name: str) -> Self:
@@ -74,11 +73,41 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
             lock.acquired = True
             lock.rename(f"{folder}/{name}")
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(lock.place)
-            lock.close()
+            lock.discard()
             raise
         return lock
+
+    @classmethod
+    def taken_again(cls, place: str, identity: tuple[int, int]) -> Self | None:
+        """Lock a FIFO that its owners have left.
+
+        Whoever watches it would see it hang up no more: nobody must, and nobody begins to who does not hold the gate.
+
+        Args:
+            place: Where it is.
+            identity: Its device and inode.
+
+        Returns:
+            None if somebody has a copy of its descriptor still, or it is not that FIFO any more.
+
+        Raises:
+            OSError: It cannot be opened.
+
+        """
+        lock = cls(place)
+        try:
+            lock._do_open()
+            if lock.identity == identity:
+                lock.trylock()
+                lock.acquired = True
+                return lock
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except BaseException:
+            lock.close()
+            raise
+        lock.close()
+        return None
 
     def acquire(self, blocking: bool = True, **patience: float | None) -> bool:  # noqa: FBT001, FBT002  fasteners' signature
         """Lock the FIFO at `place`; see fasteners."""
@@ -103,6 +132,12 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
             self.acquired = False
             if fd >= 0:
                 (descriptors.close if ours else descriptors.lost)(fd)
+
+    def discard(self) -> None:
+        """Remove the FIFO, then close this copy of the descriptor."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.place)
+        self.close()
 
     def drain(self) -> bytes:
         """Take and return the bytes of those who poked."""
@@ -135,10 +170,10 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
             return
         flags = os.O_RDWR | os.O_NONBLOCK
         try:
-            self.fd = descriptors.open_kept(self.place, flags)
+            self.fd = descriptors.open_kept(self.place, flags, self)
         except PermissionError:  # a umask took our own access
             os.chmod(self.place, file_mode(self.place), follow_symlinks=False)
-            self.fd = descriptors.open_kept(self.place, flags)
+            self.fd = descriptors.open_kept(self.place, flags, self)
         status = os.fstat(self.fd)
         wanted = file_mode(self.place)
         if status.st_mode & 0o7777 != wanted:

@@ -4,7 +4,6 @@ They are counted no longer from the moment they are found; their files go last, 
 admitted. Whoever is killed in between leaves names that are found dead again.
 """
 
-import contextlib
 from collections import deque
 from typing import Final
 
@@ -67,6 +66,12 @@ class Sweeper:
         for entry in entries[: self.PROBES]:
             self.dead(entry, listing)
 
+    def surpass(self, listing: Listing) -> None:
+        """Let `sweep` remove the record that only kept the highest number known, now that there is a higher one."""
+        highest = listing.highest
+        if highest in listing.records and all(entry.number != highest for entry in listing.entries):
+            self._nobodys.append(f"{highest}{RECORD}")
+
     def live(self, listing: Listing) -> int:
         """Take all the dead out and return how many tickets live."""
         for entry in listing.entries:
@@ -98,5 +103,7 @@ class Sweeper:
         """Remove the files of the dead, a FIFO before its record, as a record without one is nobody's."""
         names, self._nobodys = self._nobodys, []
         for name in names:
-            with contextlib.suppress(OSError, HostlerError):  # it will be found again
+            try:  # noqa: SIM105  on the way of every hand-over
                 self._tickets.sweep_name(name)
+            except (OSError, HostlerError):
+                pass  # it will be found again

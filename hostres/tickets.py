@@ -9,6 +9,7 @@ knows it.
 # ruff: noqa: PTH104, PTH108, PTH208
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -32,7 +33,7 @@ _MOST: Final = 4 * MAX_WORDS
 """As JSON, in which a character may take twelve, each of them takes no more: a record must not be too large to read."""
 
 _FORMAT: Final = 1
-_ENCODE: Final = json.JSONEncoder().encode
+_ENCODE: Final = json.encoder.encode_basestring_ascii
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -238,6 +239,28 @@ class TicketFolder:
         draft = self.path(f"{NEW}{number}")  # swept at the next ask, should this process be killed
         write_new(draft, record.to_json())
         os.rename(draft, self.path(f"{number}{RECORD}"))
+
+    def write_over(self, before: str, number: int, record: Record) -> None:
+        """Make a ticket's record of one that is nobody's any more, before its FIFO appears: nothing need be allocated.
+
+        Args:
+            before: Name of that one.
+            number: Of the ticket.
+            record: What it claims.
+
+        Raises:
+            OSError: It cannot be written; what is left is nobody's.
+
+        """
+        path = self.path(before)
+        fd = open_private(path, os.O_WRONLY)
+        try:
+            data = record.to_json().ljust(os.lseek(fd, 0, os.SEEK_END))  # JSON may end with blanks
+            if os.pwrite(fd, data, 0) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        finally:
+            os.close(fd)
+        os.rename(path, self.path(f"{number}{RECORD}"))
 
     def rename(self, entry: Entry, after: Entry) -> None:
         """Let others see another process's ticket in another state, unless it has just gone."""

@@ -117,7 +117,12 @@ def test_who_is_interrupted_while_another_thread_decides_takes_nothing_from_that
     tmp_path.chmod(0o700)
     gate = Gate(f"{tmp_path}/gate")
     inside, over = threading.Event(), threading.Event()
-    other = threading.Thread(target=gate.hold, args=(None, lambda: (inside.set(), over.wait())), daemon=True)
+
+    def decide() -> None:
+        inside.set()
+        over.wait()
+
+    other = threading.Thread(target=gate.hold, args=(None, decide), daemon=True)
     other.start()
     assert inside.wait(LIMIT_S)
     for moment in range(1, MAX_MOMENTS):
