@@ -154,7 +154,8 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
             raise HostlerError(Code.WAIT_TIMEOUT, "another thread is deciding about tickets", "try again")
 
     def _lock(self, until: float | None) -> None:
-        self._open()
+        if identity(self.place) != self._identity or self.fd < 0:
+            self._open()
         try:
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -163,12 +164,9 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
         self.acquired = True
 
     def _open(self) -> None:
-        if self.fd >= 0:
-            if identity(self.place) == self._identity:
-                return
-            # the folder was replaced: a gate that others do not share decides nothing
-            descriptors.close(self.fd)
-            self.fd = -1
+        if self.fd >= 0:  # the folder was replaced: a gate that others do not share decides nothing
+            fd, self.fd = self.fd, -1
+            descriptors.close(fd)
         with descriptors.guard:
             self.fd = descriptors.keep(open_private(self.place, os.O_RDWR | os.O_CREAT))
         status = os.fstat(self.fd)

@@ -27,9 +27,13 @@ from hostres.platforms import require_supported
 require_supported()
 
 import fcntl  # noqa: E402  absent elsewhere
+from termios import FIONREAD  # noqa: E402  likewise
 
 NEW: Final = ".new."
 """Prefix of names that are not yet anyone's."""
+
+_NOTHING: Final = bytes(4)
+"""No byte to be read, as FIONREAD tells it."""
 
 LOOK: Final = b"!"
 """Says to a waiter: see who may go."""
@@ -126,12 +130,12 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
 
     def close(self) -> None:
         """Close this copy of the descriptor; idempotent. The lock goes with the last copy."""
-        with descriptors.guard:
-            ours = self.identity == (0, 0) or self.is_open()
-            fd, self.fd = self.fd, -1
-            self.acquired = False
-            if fd >= 0:
+        if self.fd >= 0:
+            with descriptors.guard:
+                ours = self.identity == (0, 0) or self.is_open()
+                fd, self.fd = self.fd, -1
                 (descriptors.close if ours else descriptors.lost)(fd)
+        self.acquired = False
 
     def discard(self) -> None:
         """Remove the FIFO, then close this copy of the descriptor."""
@@ -141,6 +145,8 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
 
     def drain(self) -> bytes:
         """Take and return the bytes of those who poked."""
+        if fcntl.ioctl(self.fd, FIONREAD, _NOTHING) == _NOTHING:  # as mostly: an exception would take longer
+            return b""
         try:
             return os.read(self.fd, 4096)
         except BlockingIOError:

@@ -114,7 +114,7 @@ class Machine:
 
         """
         try:
-            return self._gate.hold(until, self._look_now, ticket, hung, unprompted=unprompted)
+            return self._gate.hold(until, self._look_now, ticket, hung, unprompted)
         except OSError as error:
             raise unavailable("the queue could not be read", error) from error
 
@@ -143,7 +143,7 @@ class Machine:
         finally:
             self._sweeper.sweep()
 
-    def _look_now(self, ticket: Ticket, hung: Collection[str], *, unprompted: bool) -> bool:
+    def _look_now(self, ticket: Ticket, hung: Collection[str], unprompted: bool) -> bool:  # noqa: FBT001  of `hold`
         try:
             with ticket.mutex:
                 if ticket.withdrawn:
@@ -362,12 +362,13 @@ class Machine:
         state = self._state_file.known()
         if state is None or (state.real_memory and MEMORY in ticket.demand.units):
             return False  # what there is of memory the names do not tell
-        if any(is_locked(ticket.watches[key]) for key in hung):
-            return False
+        for key in hung:
+            if is_locked(ticket.watches[key]):
+                return False
         before_ns, now_ns = self._turnaround.read(), boot_ns()
         dead, holders = found.dead.values(), found.holders.values()
         turnaround_ns = after_turns(before_ns, dead, now_ns)
-        patience_ns = min(state.patience_ns(before_ns), state.patience_ns(turnaround_ns))
+        patience_ns = state.patience_ns(min(before_ns, turnaround_ns))
         if not succeeds(ticket.demand, dead, holders, state.capacity, patience_ns=patience_ns, now_boot_ns=now_ns):
             return False
         if found.holders and found.next_one:
@@ -438,7 +439,7 @@ class Machine:
 
     def _admit(self, ticket: Ticket, cpus: str) -> None:
         """Let a waiting ticket hold: the rename is the commit."""
-        ticket.lock.rename(self.tickets.path(ticket.entry(HOLDING).name + cpus))
+        ticket.lock.rename(self.tickets.path(name_of(ticket.number, ticket.nonce, HOLDING, ticket.parents) + cpus))
         self._hold(ticket)
 
     def _count(self, before_ns: int, turnaround_ns: int) -> None:

@@ -275,7 +275,7 @@ class TicketFolder:
 
         """
         try:
-            os.unlink(self.path(name))
+            os.unlink(f"{self.place}/{name}")
         except FileNotFoundError:
             pass
         except IsADirectoryError:
