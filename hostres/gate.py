@@ -154,7 +154,7 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
             raise HostlerError(Code.WAIT_TIMEOUT, "another thread is deciding about tickets", "try again")
 
     def _lock(self, until: float | None) -> None:
-        if identity(self.place) != self._identity or self.fd < 0:
+        if self.fd < 0 or identity(self.place) != self._identity:
             self._open()
         try:
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,7 +6,6 @@ commits it, which makes the one who was poked wait at the gate until it is done.
 it only makes the oldest waiter patient; so nothing need wake anybody for it.
 """
 
-import contextlib
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -152,7 +151,7 @@ class Machine:
                 words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
                 adapted = ticket.adapts is not None and self._adapt(ticket)
                 names = self.tickets.names()
-                plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons)
+                plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons.told)
                 if plain and ticket.waiting.name in names and self._takes_over(ticket, names, hung):
                     return True
                 listing = self.tickets.listing(names)
@@ -275,7 +274,7 @@ class Machine:
         policy = self.settings.claims
         if policy is not None and policy.takes_all(asked.claims):
             ticket.adapts = asked.claims
-        self.tickets.remember(nonce, demand)
+        self.tickets.known[ticket.key] = demand
         return ticket
 
     def _look(
@@ -404,7 +403,7 @@ class Machine:
         lock = FifoLock.born(self.tickets.place, name_of(ticket.number, nonce, WAITING, ticket.parents))
         old, demand = ticket.lock, record.demand(ticket.number)
         ticket.be_born_again(demand, nonce, lock, record)
-        self.tickets.remember(nonce, demand)
+        self.tickets.known[ticket.key] = demand
         self.tickets.sweep_name(os.path.basename(old.place))  # noqa: PTH119  a plain string
         old.close()
         return True
@@ -445,8 +444,10 @@ class Machine:
     def _count(self, before_ns: int, turnaround_ns: int) -> None:
         """Write down how long a turn takes now; after the commit, as it is advice."""
         if turnaround_ns != before_ns:
-            with contextlib.suppress(OSError):  # a full disk must not stop a hand-over
+            try:  # noqa: SIM105  on the way of every hand-over
                 self._turnaround.write(turnaround_ns)
+            except OSError:
+                pass  # a full disk must not stop it
 
     def _hold(self, ticket: Ticket) -> None:
         ticket.admitted_boot_ns = boot_ns()

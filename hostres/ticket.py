@@ -130,8 +130,8 @@ class Ticket:
         poll.register(self.lock.fd, select.POLLIN)
         for fd in self.watches.values():
             poll.register(fd, 0)
-        events = poll.poll(max(0.0, timeout_s) * 1000)
-        return self.hung([fd for fd, _ in events]) if events else None
+        events = dict(poll.poll(max(0.0, timeout_s) * 1000))
+        return self.hung(events) if events else None
 
     def wake(self) -> None:
         """Make whoever polls it return, from another thread or a signal handler."""

@@ -86,5 +86,5 @@ def read_turnaround(folder: Path) -> int:
 
 def _parse(line: bytes) -> int:
     number = line[len(_NAME) + 1 : -1]
-    whole = len(line) == _BYTES and number.isdigit() and line == _LINE % int(number)
+    whole = len(line) == _BYTES and line.startswith(_NAME + b" ") and line.endswith(b"\n") and number.isdigit()
     return int(number) if whole else 0
