@@ -67,10 +67,12 @@ class Sweeper:
             self.dead(entry, listing)
 
     def surpass(self, listing: Listing) -> None:
-        """Let `sweep` remove the record that only kept the highest number known, now that there is a higher one."""
-        highest = listing.highest
-        if highest in listing.records and all(entry.number != highest for entry in listing.entries):
-            self._nobodys.append(f"{highest}{RECORD}")
+        """Let `sweep` remove the record that only kept the highest number known, as a machine of its own has a new one.
+
+        Among others it goes with the next ask.
+        """
+        if listing.highest in listing.records and not listing.tickets:
+            self._nobodys.append(f"{listing.highest}{RECORD}")
 
     def live(self, listing: Listing) -> int:
         """Take all the dead out and return how many tickets live."""

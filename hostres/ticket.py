@@ -4,7 +4,6 @@
 # ruff: noqa: PTH108, PTH120
 
 import contextlib
-import functools
 import os
 import select
 import threading
@@ -31,12 +30,16 @@ class Ticket:
         demand: What it claims, as the queue sees it.
         record: What it claims, as it is written.
         key: What stays of its name when its state changes.
+        waiting: What others see of it while it waits.
         holding: Whether it is admitted.
         admitted_boot_ns: When, read after the rename that admitted it.
         watches: What it waits for: key of another ticket → descriptor that hangs up when that one dies.
         rank: 0 for the chief, 1 for the next, 2 for all others.
         parents: Numbers of the tickets it was asked for under, the nearest first.
         host: The one of them inside which it stood when it last looked, 0 for the machine.
+        summons: Whom it has told that they may go.
+        roused: Whom it has asked for a sign of life.
+        pulse: Whether somebody looks after its line.
         unit: The thread that holds it as a part of another.
         adapts: What was asked for, if what that takes follows what there is as long as it waits, else None.
 
@@ -49,6 +52,9 @@ class Ticket:
         self.parents = parents
         self.be_born_again(demand, nonce, lock, record)
         self.host = parents[0] if parents else 0
+        self.summons = Summons()
+        self.roused = Summons()
+        self.pulse = Pulse()
         self.unit = 0
         self.adapts: Mapping[str, int] | None = None
         self.holding = False
@@ -65,31 +71,10 @@ class Ticket:
         self.nonce = nonce
         self.lock = lock
         self.record = record
-        self.key = f"{self.number}.{nonce}"
+        name = name_of(self.number, nonce, WAITING, self.parents)
+        self.waiting = Entry(self.number, nonce, WAITING, name, self.parents)
+        self.key = self.waiting.key
         self.demand = demand
-        self.__dict__.pop("waiting", None)
-
-    @functools.cached_property
-    def waiting(self) -> Entry:
-        """What others see of it while it waits."""
-        return Entry(
-            self.number, self.nonce, WAITING, name_of(self.number, self.nonce, WAITING, self.parents), self.parents
-        )
-
-    @functools.cached_property
-    def summons(self) -> Summons:
-        """Whom it has told that they may go."""
-        return Summons()
-
-    @functools.cached_property
-    def roused(self) -> Summons:
-        """Whom it has asked for a sign of life."""
-        return Summons()
-
-    @functools.cached_property
-    def pulse(self) -> Pulse:
-        """Whether somebody looks after its line."""
-        return Pulse()
 
     def entry(self, state: str) -> Entry:
         """Return what others see of it."""
