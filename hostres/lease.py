@@ -216,8 +216,9 @@ class Lease:
         """
         with self._mutex:
             if self._released_boot_ns is None:
-                self._released_boot_ns = boot_ns()
+                now_ns = boot_ns()
                 self._ticket.lock.close()
+                self._released_boot_ns = now_ns
                 self._machine.released(self._ticket)
             return self._released_boot_ns
 

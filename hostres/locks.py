@@ -133,8 +133,8 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
         if self.fd >= 0:
             with descriptors.guard:
                 ours = self.identity == (0, 0) or self.is_open()
-                fd, self.fd = self.fd, -1
-                (descriptors.close if ours else descriptors.lost)(fd)
+                (descriptors.close if ours else descriptors.lost)(self.fd)
+                self.fd = -1  # at last: whoever is interrupted before may close it again, which it sees if it is done
         self.acquired = False
 
     def discard(self) -> None:

@@ -127,6 +127,7 @@ class Machine:
             names = self.tickets.names()
             left = self._left
             if left is not None and left.is_all(names):
+                self._left = None  # whoever is interrupted may leave a descriptor open: then it is not to be used again
                 ticket = self._come_back(left, record)
                 if ticket is not None:
                     return ticket
