@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from actors.worker_messages import LeaseAt
+from hostres import descriptors
 from hostres.lease import Lease
 from hostres.locks import FifoLock
 from hostres.settings import MachineSettings
@@ -26,6 +27,7 @@ class InheritedLease(Lease):
         status = os.fstat(found.fd)
         lock = FifoLock(found.place)
         lock.fd, lock.identity, lock.acquired = found.fd, (status.st_dev, status.st_ino), True
+        descriptors.forget_after_fork(lock)  # the lock, not the descriptor
         record = Record(claims=found.claims, keys=(), asked_boot_ns=found.admitted_boot_ns)
         ticket = Ticket(record.demand(found.ticket), found.nonce, lock, record)
         ticket.holding, ticket.admitted_boot_ns = True, found.admitted_boot_ns

@@ -18,7 +18,8 @@ from hostres.configuration import BYTE_ORDER_MARK, configuration_path
 from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder, refuse_network_file_system
-from hostres.locks import Gate, poke
+from hostres.gate import Gate
+from hostres.locks import poke
 from hostres.memory import available_mb
 from hostres.profile import Profile
 from hostres.queue import KEY

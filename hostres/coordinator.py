@@ -268,7 +268,7 @@ class Coordinator:
 def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: Sequence[str], priority: int) -> Record:
     if not isinstance(claims, Mapping):
         raise invalid("claims", claims, 'give a mapping, as in {"cpu": 2}', code=Code.INVALID_CLAIMS)
-    if isinstance(keys, str | bytes) or not all(isinstance(key, str) for key in keys):
+    if isinstance(keys, str | bytes) or (keys and not all(isinstance(key, str) for key in keys)):
         raise invalid("keys", keys, 'give a list of texts, as in ["film"]', code=Code.INVALID_CLAIMS)
     if not is_priority(priority):
         raise HostlerError(Code.INVALID_CLAIMS, f"a priority of {priority!r}", "use a whole number from -10 to 10")
@@ -285,7 +285,7 @@ def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: 
         priority=priority,
         name=text(name, name="name"),
         pid=os.getpid(),
-        command=tuple(text(word, name="command") for word in _listed(command)),
+        command=tuple([text(word, name="command") for word in _listed(command)]),
     )
 
 

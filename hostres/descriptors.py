@@ -24,33 +24,42 @@ class Forgetful(Protocol):
         """Drop it; called in the child, where the descriptors are closed already."""
 
 
-_kept: set[int] = set()
+_kept: dict[int, "weakref.ref[Forgetful] | None"] = {}
 _forgetful: weakref.WeakSet[Forgetful] = weakref.WeakSet()
 
 
 def keep(fd: int) -> int:
     """Close *fd* in forked children from now on; call it with `guard` held."""
-    _kept.add(fd)
+    _kept[fd] = None
     return fd
 
 
 def close(fd: int) -> None:
     """Close a kept descriptor."""
     with guard:
-        _kept.discard(fd)
+        _kept.pop(fd, None)
         os.close(fd)
 
 
 def lost(fd: int) -> None:
     """Take note that somebody else has closed a kept descriptor; its number may be another's by now."""
     with guard:
-        _kept.discard(fd)
+        _kept.pop(fd, None)
 
 
-def open_kept(path: str, flags: int) -> int:
-    """Open *path* (close-on-exec, links not followed) and keep the descriptor."""
+def open_kept(path: str, flags: int, holder: Forgetful | None = None) -> int:
+    """Open *path* (close-on-exec, links not followed) and keep the descriptor.
+
+    Args:
+        path: What to open.
+        flags: As for `os.open`.
+        holder: Whose the descriptor is, who is to forget it in a forked child.
+
+    """
     with guard:
-        return keep(os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW))
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW)
+        _kept[fd] = None if holder is None else weakref.ref(holder)
+        return fd
 
 
 def forget_after_fork(holder: Forgetful) -> None:
@@ -61,12 +70,16 @@ def forget_after_fork(holder: Forgetful) -> None:
 
 def _in_child() -> None:
     guard.release()
-    for fd in _kept:
+    holders: list[Forgetful | None] = [*_forgetful]
+    for fd, kept_for in _kept.items():
         with contextlib.suppress(OSError):
             os.close(fd)
+        if kept_for is not None:
+            holders.append(kept_for())
     _kept.clear()
-    for holder in tuple(_forgetful):
-        holder.forget()
+    for holder in holders:
+        if holder is not None:
+            holder.forget()
 
 
 os.register_at_fork(before=guard.acquire, after_in_parent=guard.release, after_in_child=_in_child)

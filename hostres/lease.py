@@ -1,6 +1,7 @@
 """A lease: capacity that is ours until the last copy of its descriptor is closed."""
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -43,9 +44,7 @@ class Lease:
     Attributes:
         ticket: Its number.
         claims: Resource → units.
-        cpus: Numbers of the CPUs that are its own; empty if it claims none, or too few were free.
         admitted_boot_ns: When it was admitted, on the boot-time clock.
-        environment: What its processes must have in their environment.
 
     """
 
@@ -57,9 +56,19 @@ class Lease:
         self._outer: Token[Lease | None] | None = None
         self.ticket: Final = ticket.number
         self.claims: Final[Mapping[str, int]] = ticket.record.claims
-        self.cpus: Final = of_name(ticket.lock.place.rpartition("/")[2])
         self.admitted_boot_ns: Final = ticket.admitted_boot_ns
-        self.environment: Final[Mapping[str, str]] = _environment(ticket)
+        self._name: Final = f"{ticket.key}.{ticket.lock.fd}"
+
+    @functools.cached_property
+    def cpus(self) -> tuple[int, ...]:
+        """Numbers of the CPUs that are its own; empty if it claims none, or too few were free."""
+        return of_name(self.place.rpartition("/")[2])
+
+    @functools.cached_property
+    def environment(self) -> Mapping[str, str]:
+        """What its processes must have in their environment."""
+        threads = self.claims.get("cpu")
+        return {LEASE: self._name, **({} if threads is None else dict.fromkeys(THREADS, str(threads)))}
 
     @property
     def fd(self) -> int:
@@ -207,8 +216,9 @@ class Lease:
         """
         with self._mutex:
             if self._released_boot_ns is None:
-                self._released_boot_ns = boot_ns()
+                now_ns = boot_ns()
                 self._ticket.lock.close()
+                self._released_boot_ns = now_ns
                 self._machine.released(self._ticket)
             return self._released_boot_ns
 
@@ -231,14 +241,6 @@ current_lease: Final[ContextVar[Lease | None]] = ContextVar("current_lease", def
 
 The code inside `with lease:` works under it, and the work of a node under what a host has got for that.
 """
-
-
-def _environment(ticket: Ticket) -> dict[str, str]:
-    environment = {LEASE: f"{ticket.key}.{ticket.lock.fd}"}
-    cpus = ticket.record.claims.get("cpu")
-    if cpus is not None:
-        environment.update(dict.fromkeys(THREADS, str(cpus)))
-    return environment
 
 
 def _forward(fd: int) -> Callable[[bytes], None]:

@@ -74,11 +74,6 @@ def nonce_of(priority: int) -> str:
     return f"{nonce}{priority:+d}" if priority else nonce
 
 
-def is_plain(nonce: str) -> bool:
-    """Return whether the order of arrival alone says when the turn of the ticket of a nonce comes."""
-    return nonce.isalnum()
-
-
 def name_of(number: int, nonce: str, state: str, parents: tuple[int, ...] = ()) -> str:
     """Return the name of a ticket."""
     if not parents:

@@ -11,169 +11,34 @@ open for reading sees a hang-up when the last owner is gone).
 
 import contextlib
 import errno
-import logging
 import os
 import select
-import threading
-import time
 import warnings
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import fasteners
 
 from hostres import descriptors
 from hostres.errors import Code, HostlerError
-from hostres.folders import MAX_BYTES, check_private_status, file_mode, open_private
+from hostres.folders import check_private_status, file_mode
 from hostres.platforms import require_supported
 
 require_supported()
 
 import fcntl  # noqa: E402  absent elsewhere
+from termios import FIONREAD  # noqa: E402  likewise
 
 NEW: Final = ".new."
 """Prefix of names that are not yet anyone's."""
+
+_NOTHING: Final = bytes(4)
+"""No byte to be read, as FIONREAD tells it."""
 
 LOOK: Final = b"!"
 """Says to a waiter: see who may go."""
 WATCH: Final = b"w"
 """Says to a waiter: see whom you must watch; who may go is settled."""
-
-_LOG: Final = logging.getLogger("hostres")
-_BUSY: Final = (errno.EAGAIN, errno.EACCES)
-
-
-class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has no type marker
-    """The short decision lock: one per path and process, one thread at a time, its file kept open.
-
-    Released by LOCK_UN, so that no copy of the descriptor can keep it; never held across anything slow.
-
-    Attributes:
-        place: Where its file is.
-        fd: Its descriptor, -1 before it was first entered.
-
-    """
-
-    DELAY_S: Final = 0.00005
-    MAX_DELAY_S: Final = 0.001
-    SILENCE_S: Final = 2.0
-    """After so long the process that holds it is named."""
-
-    _gates: Final[dict[str, "Gate"]] = {}
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path, sleep_func=self._pause)
-        self.place = path
-        self.fd = -1
-        self._identity = (0, 0)
-        self._thread = threading.Lock()
-        self._since = 0.0
-        self._named = False
-        self._until: float | None = None
-        descriptors.forget_after_fork(self)
-
-    @classmethod
-    def at(cls, path: str) -> Self:
-        """Return this process's gate at *path*."""
-        with descriptors.guard:
-            gate = cls._gates.get(path)
-            if gate is None:
-                gate = cls._gates[path] = cls(path)
-        assert isinstance(gate, cls)
-        return gate
-
-    def enter(self, *, until: float | None = None) -> None:
-        """Take the gate.
-
-        Args:
-            until: Monotonic second after which to give up.
-
-        Raises:
-            HostlerError: `wait-timeout` naming who holds it; `unsafe-state`.
-
-        """
-        if not self._thread.acquire(blocking=False) and not self._thread.acquire(
-            timeout=-1 if until is None else max(0.0, until - time.monotonic())
-        ):
-            raise HostlerError(Code.WAIT_TIMEOUT, "another thread is deciding about tickets", "try again")
-        try:
-            self._open()
-            try:
-                self.trylock()
-            except BlockingIOError:
-                self._since, self._named, self._until = time.monotonic(), False, until
-                self.acquire(delay=self.DELAY_S, max_delay=self.MAX_DELAY_S)
-        except BaseException:
-            self.leave()
-            raise
-
-    def leave(self) -> None:
-        """Give the gate back."""
-        try:
-            if self.fd >= 0:
-                self.unlock()
-        finally:
-            self.acquired = False
-            self._thread.release()
-
-    def __enter__(self) -> Self:
-        self.enter()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.leave()
-
-    def trylock(self) -> None:
-        """Lock the open file description, or raise `BlockingIOError`."""
-        fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def unlock(self) -> None:
-        """Unlock it for every copy of the descriptor."""
-        fcntl.flock(self.fd, fcntl.LOCK_UN)
-
-    def _open(self) -> None:
-        if self.fd >= 0:
-            if _identity(self.place) == self._identity:
-                return
-            # the folder was replaced: a gate that others do not share decides nothing
-            descriptors.close(self.fd)
-            self.fd = -1
-        with descriptors.guard:
-            self.fd = descriptors.keep(open_private(self.place, os.O_RDWR | os.O_CREAT))
-        status = os.fstat(self.fd)
-        self._identity = (status.st_dev, status.st_ino)
-        if status.st_size > MAX_BYTES:
-            raise HostlerError(Code.UNSAFE_STATE, f"{self.place} is no gate: it holds data", "move it away")
-
-    def _do_open(self) -> None:
-        """Nothing to open: `enter` has; called by fasteners."""
-
-    def _pause(self, delay: float) -> None:
-        now = time.monotonic()
-        if now - self._since >= self.SILENCE_S and not self._named:
-            self._named = True
-            _LOG.warning("waiting for %s, held by %s", self.place, self._holders())
-        if self._until is not None and now >= self._until:
-            raise HostlerError(
-                Code.WAIT_TIMEOUT,
-                f"{self.place} stayed closed, held by {self._holders()}",
-                "continue or end that process, then try again",
-            )
-        time.sleep(delay)
-
-    def _holders(self) -> str:
-        from hostres.holders import holders_of  # noqa: PLC0415  the light path never needs it
-
-        found = holders_of([os.fstat(self.fd)])
-        names = [f"pid {one.pid} ({one.command})" for row in found.values() for one in row if one.pid != os.getpid()]
-        return ", ".join(names) or "an unknown process"
-
-    def forget(self) -> None:
-        """Start anew; called in a forked child."""
-        self.fd, self._thread, self.acquired = -1, threading.Lock(), False
 
 
 class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
@@ -186,12 +51,12 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
 
     """
 
+    fd = -1
+
     def __init__(self, place: str) -> None:
         super().__init__(place)
         self.place = place
-        self.fd = -1
         self.identity = (0, 0)
-        descriptors.forget_after_fork(self)
 
     @classmethod
     def born(cls, folder: Path | str, name: str) -> Self:
@@ -212,11 +77,41 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
             lock.acquired = True
             lock.rename(f"{folder}/{name}")
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(lock.place)
-            lock.close()
+            lock.discard()
             raise
         return lock
+
+    @classmethod
+    def taken_again(cls, place: str, identity: tuple[int, int]) -> Self | None:
+        """Lock a FIFO that its owners have left.
+
+        Whoever watches it would see it hang up no more: nobody must, and nobody begins to who does not hold the gate.
+
+        Args:
+            place: Where it is.
+            identity: Its device and inode.
+
+        Returns:
+            None if somebody has a copy of its descriptor still, or it is not that FIFO any more.
+
+        Raises:
+            OSError: It cannot be opened.
+
+        """
+        lock = cls(place)
+        try:
+            lock._do_open()
+            if lock.identity == identity:
+                lock.trylock()
+                lock.acquired = True
+                return lock
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except BaseException:
+            lock.close()
+            raise
+        lock.close()
+        return None
 
     def acquire(self, blocking: bool = True, **patience: float | None) -> bool:  # noqa: FBT001, FBT002  fasteners' signature
         """Lock the FIFO at `place`; see fasteners."""
@@ -235,15 +130,23 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
 
     def close(self) -> None:
         """Close this copy of the descriptor; idempotent. The lock goes with the last copy."""
-        with descriptors.guard:
-            ours = self.identity == (0, 0) or self.is_open()
-            fd, self.fd = self.fd, -1
-            self.acquired = False
-            if fd >= 0:
-                (descriptors.close if ours else descriptors.lost)(fd)
+        if self.fd >= 0:
+            with descriptors.guard:
+                ours = self.identity == (0, 0) or self.is_open()
+                (descriptors.close if ours else descriptors.lost)(self.fd)
+                self.fd = -1  # at last: whoever is interrupted before may close it again, which it sees if it is done
+        self.acquired = False
+
+    def discard(self) -> None:
+        """Remove the FIFO, then close this copy of the descriptor."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.place)
+        self.close()
 
     def drain(self) -> bytes:
         """Take and return the bytes of those who poked."""
+        if fcntl.ioctl(self.fd, FIONREAD, _NOTHING) == _NOTHING:  # as mostly: an exception would take longer
+            return b""
         try:
             return os.read(self.fd, 4096)
         except BlockingIOError:
@@ -259,7 +162,7 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
 
     def still_there(self) -> bool:
         """Return whether `place` still is this very FIFO."""
-        return self.fd >= 0 and _identity(self.place) == self.identity
+        return self.fd >= 0 and identity(self.place) == self.identity
 
     def trylock(self) -> None:
         """Lock the open file description, or raise `BlockingIOError`."""
@@ -273,10 +176,10 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
             return
         flags = os.O_RDWR | os.O_NONBLOCK
         try:
-            self.fd = descriptors.open_kept(self.place, flags)
+            self.fd = descriptors.open_kept(self.place, flags, self)
         except PermissionError:  # a umask took our own access
             os.chmod(self.place, file_mode(self.place), follow_symlinks=False)
-            self.fd = descriptors.open_kept(self.place, flags)
+            self.fd = descriptors.open_kept(self.place, flags, self)
         status = os.fstat(self.fd)
         wanted = file_mode(self.place)
         if status.st_mode & 0o7777 != wanted:
@@ -296,7 +199,8 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
         self.fd, self.acquired = -1, False
 
 
-def _identity(place: str) -> tuple[int, int] | None:
+def identity(place: str) -> tuple[int, int] | None:
+    """Return device and inode of what is at *place*, None if nothing is."""
     try:
         status = os.lstat(place)
     except OSError:

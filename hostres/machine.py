@@ -6,18 +6,19 @@ commits it, which makes the one who was poked wait at the gate until it is done.
 it only makes the oldest waiter patient; so nothing need wake anybody for it.
 """
 
-import contextlib
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from hostres import affinity
+from hostres.arrival import Left
 from hostres.claims import MEMORY, check_claims
 from hostres.clock import boot_ns
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import is_private_folder, private_folder, refuse_network_file_system
+from hostres.gate import Gate
 from hostres.listing import DOZING, HOLDING, RECORD, WAITING, Entry, Listing, name_of, nonce_of
-from hostres.locks import LOOK, WATCH, FifoLock, Gate, is_locked, poke
+from hostres.locks import LOOK, NEW, WATCH, FifoLock, is_locked, poke
 from hostres.nesting import Asker, check_part, check_wait, room_of, took_part
 from hostres.profile import Profile
 from hostres.pulse import FILE as PULSE
@@ -25,9 +26,9 @@ from hostres.queue import Demand, succeeds
 from hostres.rousing import Rouser
 from hostres.seating import Seating
 from hostres.settings import MachineSettings
-from hostres.state import DamagedStateError, MachineState, StateFile
+from hostres.state import MachineState, StateFile
 from hostres.succession import takeover
-from hostres.sweeping import Deciding, Sweeper
+from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
 from hostres.tickets import MAX_TICKETS, Record, TicketFolder
 from hostres.turnaround import Turnaround, after_turns
@@ -50,6 +51,7 @@ class Machine:
         self.folder = private_folder(folder)
         refuse_network_file_system(self.folder)
         self.tickets = TicketFolder(str(private_folder(self.folder / "t")))
+        self._places = (str(self.folder), self.tickets.place)
         self.looks = self.safety_net_looks = self.safety_net_progress = 0
         self._gate = Gate.at(f"{self.folder}/gate")
         self._state_file = StateFile(str(self.folder))
@@ -59,6 +61,9 @@ class Machine:
         self._seating = Seating(self.tickets, self._sweeper)
         self._rouser = Rouser(self.tickets)
         self.settings = settings
+        self._left: Left | None = None
+        self._settled: MachineState | None = None
+        """The rules in force when it was last seen that they are what this process sets of them."""
         self._profile = Profile(self._state_file, self.tickets, self._sweeper, settings.capacity)
 
     def capacity(self) -> Mapping[str, int]:
@@ -79,16 +84,10 @@ class Machine:
 
         """
         self._check_folders()
-        with Deciding(self._gate, self._sweeper, "no ticket could be made", until):
-            listing = self.tickets.scan()
-            self._sweeper.tidy(listing)
-            state = self._agree_on_rules(self._profile.in_force(listing), listing)
-            if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
-                raise HostlerError(
-                    Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
-                )
-            number = max(listing.highest + 1, state.next_ticket)
-            return self._enter(number, record, asker or Asker(), listing, state)
+        try:
+            return self._gate.hold(until, self._ask, record, asker or Asker())
+        except OSError as error:
+            raise unavailable("no ticket could be made", error) from error
 
     def look(
         self,
@@ -113,43 +112,75 @@ class Machine:
             HostlerError: `ownership-lost`: its file is gone; `unsafe-state`; `unavailable`; `wait-timeout`.
 
         """
-        with Deciding(self._gate, self._sweeper, "the queue could not be read", until), ticket.mutex:
-            if ticket.withdrawn:
-                return False
-            self.looks += 1
-            words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
-            adapted = self._adapt(ticket)
-            names = self.tickets.names()
-            plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons)
-            if plain and ticket.waiting.name in names and self._takes_over(ticket, names, hung):
-                return True
-            listing = self.tickets.listing(names)
-            dozed = self._stand_up(ticket, listing)
-            thorough = adapted or dozed or unprompted or LOOK in words or not (words or hung)
-            state = self._profile.agreed(listing)
-            before = listing.tickets
-            admitted = self._look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
-            if not admitted and ticket.host == 0:
-                check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile
-            if unprompted:
-                self.safety_net_looks += 1
-                by_event = not (state.real_memory and MEMORY in ticket.record.claims)  # memory has none
-                if listing.tickets < before or (admitted and by_event):
-                    self.safety_net_progress += 1
-            return admitted
+        try:
+            return self._gate.hold(until, self._look_now, ticket, hung, unprompted)
+        except OSError as error:
+            raise unavailable("the queue could not be read", error) from error
 
     def released(self, ticket: Ticket) -> None:
         """Take note that this process has closed a ticket that held; the next ask removes its name."""
         self._sweeper.released(ticket.key)
+        self._left = Left.by(ticket)
+
+    def _ask(self, record: Record, asker: Asker) -> Ticket:
+        try:
+            names = self.tickets.names()
+            left = self._left
+            if left is not None and left.is_all(names):
+                self._left = None  # whoever is interrupted may leave a descriptor open: then it is not to be used again
+                ticket = self._come_back(left, record)
+                if ticket is not None:
+                    return ticket
+            listing = self.tickets.listing(names)
+            self._sweeper.tidy(listing)
+            state = self._settled = self._agree_on_rules(self._profile.in_force(listing), listing)
+            if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
+                raise HostlerError(
+                    Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
+                )
+            number = max(listing.highest + 1, state.next_ticket)
+            return self._enter(number, record, asker, listing, state)
+        finally:
+            self._sweeper.sweep()
+
+    def _look_now(self, ticket: Ticket, hung: Collection[str], unprompted: bool) -> bool:  # noqa: FBT001  of `hold`
+        try:
+            with ticket.mutex:
+                if ticket.withdrawn:
+                    return False
+                self.looks += 1
+                words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
+                adapted = ticket.adapts is not None and self._adapt(ticket)
+                names = self.tickets.names()
+                plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons.told)
+                if plain and ticket.waiting.name in names and self._takes_over(ticket, names, hung):
+                    return True
+                listing = self.tickets.listing(names)
+                dozed = self._stand_up(ticket, listing)
+                thorough = adapted or dozed or unprompted or LOOK in words or not (words or hung)
+                return self._see(ticket, listing, hung, thorough=thorough, unprompted=unprompted)
+        finally:
+            self._sweeper.sweep()
+
+    def _see(
+        self, ticket: Ticket, listing: Listing, hung: Collection[str], *, thorough: bool, unprompted: bool
+    ) -> bool:
+        state = self._profile.agreed(listing)
+        before = listing.tickets
+        admitted = self._look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
+        if not admitted and ticket.host == 0:
+            check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile
+        if unprompted:
+            self.safety_net_looks += 1
+            by_event = not (state.real_memory and MEMORY in ticket.record.claims)  # memory has none
+            if listing.tickets < before or (admitted and by_event):
+                self.safety_net_progress += 1
+        return admitted
 
     def _enter(self, number: int, record: Record, asker: Asker, listing: Listing, state: MachineState) -> Ticket:
         host = asker.host(listing, self.tickets) if asker.parents else None
         held = self.tickets.demand(host) if host is not None else None
-        check_claims(record.claims, room_of(state.capacity, held))
-        policy, asked = self.settings.claims, record.claims
-        if policy is not None:
-            policy.check(state.capacity)
-            record = record._replace(claims=policy.physical(asked, held.units if held else state.capacity))
+        asked, record = record, self._physical(record, state, held)
         demand = record.demand(number)
         if host is not None and held is not None:
             check_part(demand, host, held)
@@ -166,18 +197,16 @@ class Machine:
                 self._poke(chief, WATCH)  # the new holder
         nonce = nonce_of(record.priority)
         parents = (host.number, *host.parents) if host is not None else ()
+        cpus = self._cpus(record, host, listing, state) if go else ""
+        name = name_of(number, nonce, HOLDING if go else WAITING, parents) + cpus
         self.tickets.write(number, record)
         try:
-            cpus = self._cpus(record, host, listing, state) if go else ""
-            name = name_of(number, nonce, HOLDING if go else WAITING, parents)
-            lock = FifoLock.born(self.tickets.place, name + cpus)
+            lock = FifoLock.born(self.tickets.place, name)
         except BaseException:
             self.tickets.sweep_name(f"{number}{RECORD}")
             raise
-        ticket = Ticket(demand, nonce, lock, record, parents)
-        if policy is not None and policy.takes_all(asked):
-            ticket.adapts = asked
-        self.tickets.remember(nonce, demand)
+        self._sweeper.surpass(listing)
+        ticket = self._made(demand, nonce, lock, record, asked, parents)
         took_part(ticket, asker)
         if go:
             self._hold(ticket)
@@ -189,6 +218,64 @@ class Machine:
             ticket.withdraw()
             ticket.unwatch()
             raise
+        return ticket
+
+    def _come_back(self, left: Left, record: Record) -> Ticket | None:
+        """Admit a newcomer the short way to a machine that holds nothing but what this process left, if it really did.
+
+        Args:
+            left: That.
+            record: As for `ask`.
+
+        """
+        state = self._state_file.known()
+        if state is None or state is not self._settled or (state.real_memory and MEMORY in record.claims):
+            return None
+        asked, record = record, self._physical(record, state, None)
+        lock = FifoLock.taken_again(self.tickets.path(left.name), left.identity)
+        if lock is None:
+            return None
+        try:
+            demand = record.demand(max(left.number + 1, state.next_ticket))
+            nonce = nonce_of(record.priority)
+            name = name_of(demand.number, nonce, HOLDING) + affinity.suffix(record.claims, (), state.capacity)
+            lock.rename(self.tickets.path(NEW + name))  # nobody's, as long as it has another one's record
+            self.tickets.write_over(left.record, demand.number, record)
+            lock.rename(self.tickets.path(name))
+        except BaseException:
+            lock.discard()
+            raise
+        ticket = self._made(demand, nonce, lock, record, asked)
+        self._hold(ticket)
+        return ticket
+
+    def _physical(self, record: Record, state: MachineState, held: Demand | None) -> Record:
+        """Return the record of what a claim takes; see `hostres.claim_policy`.
+
+        Args:
+            record: What is claimed.
+            state: What the processes agree on.
+            held: What the lease holds under which it is claimed, None if it is claimed on the machine.
+
+        Raises:
+            HostlerError: `invalid-claims`.
+
+        """
+        check_claims(record.claims, room_of(state.capacity, held))
+        policy = self.settings.claims
+        if policy is None:
+            return record
+        policy.check(state.capacity)
+        return record._replace(claims=policy.physical(record.claims, held.units if held else state.capacity))
+
+    def _made(
+        self, demand: Demand, nonce: str, lock: FifoLock, record: Record, asked: Record, parents: tuple[int, ...] = ()
+    ) -> Ticket:
+        ticket = Ticket(demand, nonce, lock, record, parents)
+        policy = self.settings.claims
+        if policy is not None and policy.takes_all(asked.claims):
+            ticket.adapts = asked.claims
+        self.tickets.known[ticket.key] = demand
         return ticket
 
     def _look(
@@ -272,17 +359,16 @@ class Machine:
         found = takeover(names, ticket.number, ticket.watches.keys(), hung, self.tickets.known)
         if found is None:
             return False
-        state = None
-        with contextlib.suppress(DamagedStateError):
-            state = self._state_file.read()
+        state = self._state_file.known()
         if state is None or (state.real_memory and MEMORY in ticket.demand.units):
             return False  # what there is of memory the names do not tell
-        if any(is_locked(ticket.watches[key]) for key in hung):
-            return False
+        for key in hung:
+            if is_locked(ticket.watches[key]):
+                return False
         before_ns, now_ns = self._turnaround.read(), boot_ns()
         dead, holders = found.dead.values(), found.holders.values()
         turnaround_ns = after_turns(before_ns, dead, now_ns)
-        patience_ns = min(state.patience_ns(before_ns), state.patience_ns(turnaround_ns))
+        patience_ns = state.patience_ns(min(before_ns, turnaround_ns))
         if not succeeds(ticket.demand, dead, holders, state.capacity, patience_ns=patience_ns, now_boot_ns=now_ns):
             return False
         if found.holders and found.next_one:
@@ -318,7 +404,7 @@ class Machine:
         lock = FifoLock.born(self.tickets.place, name_of(ticket.number, nonce, WAITING, ticket.parents))
         old, demand = ticket.lock, record.demand(ticket.number)
         ticket.be_born_again(demand, nonce, lock, record)
-        self.tickets.remember(nonce, demand)
+        self.tickets.known[ticket.key] = demand
         self.tickets.sweep_name(os.path.basename(old.place))  # noqa: PTH119  a plain string
         old.close()
         return True
@@ -353,20 +439,23 @@ class Machine:
 
     def _admit(self, ticket: Ticket, cpus: str) -> None:
         """Let a waiting ticket hold: the rename is the commit."""
-        ticket.lock.rename(self.tickets.path(ticket.entry(HOLDING).name + cpus))
+        ticket.lock.rename(self.tickets.path(name_of(ticket.number, ticket.nonce, HOLDING, ticket.parents) + cpus))
         self._hold(ticket)
 
     def _count(self, before_ns: int, turnaround_ns: int) -> None:
         """Write down how long a turn takes now; after the commit, as it is advice."""
         if turnaround_ns != before_ns:
-            with contextlib.suppress(OSError):  # a full disk must not stop a hand-over
+            try:  # noqa: SIM105  on the way of every hand-over
                 self._turnaround.write(turnaround_ns)
+            except OSError:
+                pass  # a full disk must not stop it
 
     def _hold(self, ticket: Ticket) -> None:
         ticket.admitted_boot_ns = boot_ns()
         ticket.holding = True
         self._sweeper.own(ticket.key)
-        ticket.unwatch()
+        if ticket.watches:
+            ticket.unwatch()
 
     def _agree_on_rules(self, state: MachineState, listing: Listing) -> MachineState:
         """Put in force what this process sets of the rules by which all go."""
@@ -387,7 +476,7 @@ class Machine:
         poke(self.tickets.path(entry.name), word)
 
     def _check_folders(self) -> None:
-        for place in (str(self.folder), self.tickets.place):
+        for place in self._places:
             if not is_private_folder(place):
                 private_folder(Path(place))
 

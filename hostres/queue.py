@@ -204,11 +204,10 @@ def succeeds(
     for demand in dead:
         for resource, units in demand.units.items():
             left[resource] = left.get(resource, 0) + units
-    return (
-        fits_beside(heir, holders, capacity)
-        and all(heir.units.get(resource, 0) >= units for resource, units in left.items())
-        and _waited(heir, now_boot_ns) <= patience_ns
-    )
+    for resource, units in left.items():
+        if heir.units.get(resource, 0) < units:
+            return False
+    return fits_beside(heir, holders, capacity) and now_boot_ns - heir.asked_boot_ns <= patience_ns
 
 
 class _Room:

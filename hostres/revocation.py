@@ -15,8 +15,9 @@ from typing import Final
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import private_folder
+from hostres.gate import Gate
 from hostres.listing import HOLDING, Entry, Listing, is_number
-from hostres.locks import NEW, Gate, is_held, poke
+from hostres.locks import NEW, is_held, poke
 from hostres.tickets import Record, TicketFolder
 
 FOLDER: Final = "revoked"

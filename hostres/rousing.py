@@ -62,7 +62,7 @@ class Rouser:
 
     def _deaf(self, ticket: Ticket, awake: Iterable[Entry]) -> list[Entry]:
         """Return those that *ticket* has roused and that have not heard it."""
-        if not ticket.roused:
+        if not ticket.roused.told:
             return []
         roused = [entry for entry in awake if entry in ticket.roused]
         return [entry for entry in roused if is_unread(self._tickets.path(entry.name))]

@@ -85,6 +85,13 @@ class StateFile:
             self._seen = seen
         return self._state
 
+    def known(self) -> MachineState | None:
+        """Return the state, None if there is none that can be understood."""
+        try:
+            return self.read()
+        except DamagedStateError:
+            return None
+
     def write(self, state: MachineState) -> None:
         """Replace the state.
 

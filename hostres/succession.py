@@ -5,10 +5,10 @@ plain here goes the long way, which thinks of all: another kind of event, anothe
 inside another, a record that was not read yet.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from hostres.listing import DOZING, HOLDING, INSIDE, WAITING, is_number, is_plain
+from hostres.listing import DOZING, HOLDING, INSIDE, WAITING
 from hostres.queue import Demand
 
 
@@ -32,7 +32,7 @@ def takeover(
     me: int,
     watched: Collection[str],
     hung: Collection[str],
-    known: Callable[[int, str], Demand | None],
+    known: Mapping[str, Demand],
 ) -> Takeover | None:
     """Return what a waiter finds if it is plainly the oldest and all that hung up held, else None.
 
@@ -41,7 +41,7 @@ def takeover(
         me: The number of the waiter, which waits for the machine and does not doze.
         watched: Keys of the tickets that it watches.
         hung: Keys of those that hung up.
-        known: Returns what a ticket of that number and nonce claims, if that was read before.
+        known: What tickets claim, by key, as far as that was read before.
 
     """
     dead: dict[str, Demand] = {}
@@ -51,16 +51,16 @@ def takeover(
         letter = name[0]
         if letter == HOLDING:
             parts = name.split(".")
-            demand = known(int(parts[1]), parts[2]) if len(parts) in (3, 4) and is_number(parts[1]) else None
+            key = f"{parts[1]}.{parts[2]}" if len(parts) in (3, 4) else ""
+            demand = known.get(key)
             if demand is None:
                 return None
-            key = f"{parts[1]}.{parts[2]}"
             seen += key in watched
             (dead if key in hung else holders)[name] = demand
         elif letter == WAITING:
             parts = name.split(".")
-            if len(parts) != 3 or not is_number(parts[1]) or not is_plain(parts[2]):
-                return None
+            if len(parts) != 3 or not (name.isascii() and parts[1].isdecimal() and parts[2].isalnum()):
+                return None  # no ticket, or one with a priority, or inside another one
             number = int(parts[1])
             if number < me:
                 return None

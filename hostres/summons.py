@@ -8,7 +8,12 @@ from hostres.listing import Entry
 
 
 class Summons:
-    """Kept by one waiter, on its own monotonic clock."""
+    """Kept by one waiter, on its own monotonic clock.
+
+    Attributes:
+        told: Since when those have known it who had not moved, by key.
+
+    """
 
     SILENCE_S: Final = 2.0
     """Who has not moved for so long although it was told is passed over until it moves."""
@@ -18,16 +23,12 @@ class Summons:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._since: dict[str, float] = {}
+        self.told: dict[str, float] = {}
         self._hasty = True
-
-    def __bool__(self) -> bool:
-        """Return whether anybody was told and had not moved."""
-        return bool(self._since)
 
     def __contains__(self, entry: Entry) -> bool:
         """Return whether *entry* was told and had not moved."""
-        return entry.key in self._since
+        return entry.key in self.told
 
     def silent(self, expected: Iterable[Entry]) -> list[Entry]:
         """Return those of *expected* that were told long ago."""
@@ -46,8 +47,8 @@ class Summons:
             hasty: See already who is slow, not only who is silent.
 
         """
-        before, now, self._hasty = self._since, self._clock(), hasty
-        self._since = {
+        before, now, self._hasty = self.told, self._clock(), hasty
+        self.told = {
             entry.key: before.get(entry.key, now) for entry in expected if entry.key in before or entry in told
         }
 
@@ -56,10 +57,10 @@ class Summons:
         now = self._clock()
         patience_s = [
             since + (self.SLOW_S if self._hasty and now < since + self.SLOW_S else self.SILENCE_S)
-            for since in self._since.values()
+            for since in self.told.values()
         ]
         return min(patience_s, default=None)
 
     def _told_before(self, expected: Iterable[Entry], patience_s: float) -> list[Entry]:
         now = self._clock()
-        return [entry for entry in expected if now - self._since.get(entry.key, now) >= patience_s]
+        return [entry for entry in expected if now - self.told.get(entry.key, now) >= patience_s]

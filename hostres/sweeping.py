@@ -4,15 +4,12 @@ They are counted no longer from the moment they are found; their files go last, 
 admitted. Whoever is killed in between leaves names that are found dead again.
 """
 
-import contextlib
 from collections import deque
-from types import TracebackType
 from typing import Final
 
 from hostres import descriptors
-from hostres.errors import HostlerError, unavailable
+from hostres.errors import HostlerError
 from hostres.listing import RECORD, Entry, Listing
-from hostres.locks import Gate
 from hostres.tickets import TicketFolder
 
 
@@ -69,6 +66,14 @@ class Sweeper:
         for entry in entries[: self.PROBES]:
             self.dead(entry, listing)
 
+    def surpass(self, listing: Listing) -> None:
+        """Let `sweep` remove the record that only kept the highest number known, as a machine of its own has a new one.
+
+        Among others it goes with the next ask.
+        """
+        if listing.highest in listing.records and not listing.tickets:
+            self._nobodys.append(f"{listing.highest}{RECORD}")
+
     def live(self, listing: Listing) -> int:
         """Take all the dead out and return how many tickets live."""
         for entry in listing.entries:
@@ -100,33 +105,7 @@ class Sweeper:
         """Remove the files of the dead, a FIFO before its record, as a record without one is nobody's."""
         names, self._nobodys = self._nobodys, []
         for name in names:
-            with contextlib.suppress(OSError, HostlerError):  # it will be found again
+            try:  # noqa: SIM105  on the way of every hand-over
                 self._tickets.sweep_name(name)
-
-
-class Deciding:
-    """The gate, held; what the dead left goes at its end."""
-
-    __slots__ = ("_gate", "_sweeper", "_until", "_what")
-
-    def __init__(self, gate: Gate, sweeper: Sweeper, what: str, until: float | None) -> None:
-        self._gate = gate
-        self._sweeper = sweeper
-        self._what = what
-        self._until = until
-
-    def __enter__(self) -> None:
-        try:
-            self._gate.enter(until=self._until)
-        except OSError as error:
-            raise unavailable(self._what, error) from error
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._sweeper.sweep()
-        finally:
-            self._gate.leave()
-        if isinstance(error, OSError):
-            raise unavailable(self._what, error) from error
+            except (OSError, HostlerError):
+                pass  # it will be found again

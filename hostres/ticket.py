@@ -8,7 +8,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from hostres import descriptors
@@ -128,10 +128,9 @@ class Ticket:
             finally:
                 self.mutex.release()
 
-    def hung(self, descriptors_: Iterable[int]) -> frozenset[str]:
+    def hung(self, descriptors_: Collection[int]) -> frozenset[str]:
         """Return the keys of the watched tickets whose descriptors are among the given ones."""
-        fds = set(descriptors_)
-        return frozenset(key for key, fd in self.watches.items() if fd in fds)
+        return frozenset([key for key, fd in self.watches.items() if fd in descriptors_])
 
     def unwatch(self, keys: Iterable[str] | None = None) -> None:
         """Close the watches on *keys*, or all of them."""

@@ -9,6 +9,7 @@ knows it.
 # ruff: noqa: PTH104, PTH108, PTH208
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -32,7 +33,7 @@ _MOST: Final = 4 * MAX_WORDS
 """As JSON, in which a character may take twelve, each of them takes no more: a record must not be too large to read."""
 
 _FORMAT: Final = 1
-_ENCODE: Final = json.JSONEncoder().encode
+_ENCODE: Final = json.encoder.encode_basestring_ascii
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -119,8 +120,8 @@ class TicketFolder:
     def __init__(self, place: str) -> None:
         self.place = place
         self._entries: dict[str, Entry] = {}
-        self._demands: dict[int, tuple[str, Demand]] = {}
-        """By number, with the nonce: a folder that was emptied may give out a number again."""
+        self.known: dict[str, Demand] = {}
+        """What tickets claim, by key, as far as that need not be read any more."""
 
     def path(self, name: str) -> str:
         """Return the place of a name in it."""
@@ -161,9 +162,9 @@ class TicketFolder:
             )
         if len(self._entries) > 64 + 2 * listing.tickets:
             self._entries.clear()
-        if len(self._demands) > 64 + 2 * listing.tickets:
-            known = {entry.number for entry in listing.entries}
-            self._demands = {number: demand for number, demand in self._demands.items() if number in known}
+        if len(self.known) > 64 + 2 * listing.tickets:
+            there = {entry.key for entry in listing.entries}
+            self.known = {key: demand for key, demand in self.known.items() if key in there}
         return listing
 
     def watch(self, entry: Entry) -> int | None:
@@ -181,26 +182,17 @@ class TicketFolder:
             HostlerError: `unsafe-state`: its record is missing or damaged.
 
         """
-        demand = self.known(entry.number, entry.nonce)
+        key = entry.key
+        demand = self.known.get(key)
         if demand is None:
-            demand = self.read(entry.number).demand(entry.number)
-            self._demands[entry.number] = entry.nonce, demand
+            demand = self.known[key] = self.read(entry.number).demand(entry.number)
         return demand._replace(dozing=True) if entry.state == DOZING else demand
-
-    def known(self, number: int, nonce: str) -> Demand | None:
-        """Return what a ticket claims if that need not be read, as it was read before."""
-        found = self._demands.get(number)
-        return found[1] if found is not None and found[0] == nonce else None
 
     def demand_of_dead(self, entry: Entry) -> Demand | None:
         """Return what a dead ticket claimed, None if that cannot be known any more."""
         with contextlib.suppress(HostlerError):
             return self.demand(entry)
         return None
-
-    def remember(self, nonce: str, demand: Demand) -> None:
-        """Take note of what a ticket of this process claims, which need not be read."""
-        self._demands[demand.number] = nonce, demand
 
     def read(self, number: int) -> Record:
         """Read the record of a live ticket.
@@ -239,6 +231,28 @@ class TicketFolder:
         write_new(draft, record.to_json())
         os.rename(draft, self.path(f"{number}{RECORD}"))
 
+    def write_over(self, before: str, number: int, record: Record) -> None:
+        """Make a ticket's record of one that is nobody's any more, before its FIFO appears: nothing need be allocated.
+
+        Args:
+            before: Name of that one.
+            number: Of the ticket.
+            record: What it claims.
+
+        Raises:
+            OSError: It cannot be written; what is left is nobody's.
+
+        """
+        path = self.path(before)
+        fd = open_private(path, os.O_WRONLY)
+        try:
+            data = record.to_json().ljust(os.lseek(fd, 0, os.SEEK_END))  # JSON may end with blanks
+            if os.pwrite(fd, data, 0) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        finally:
+            os.close(fd)
+        os.rename(path, self.path(f"{number}{RECORD}"))
+
     def rename(self, entry: Entry, after: Entry) -> None:
         """Let others see another process's ticket in another state, unless it has just gone."""
         with contextlib.suppress(FileNotFoundError):
@@ -252,7 +266,7 @@ class TicketFolder:
 
         """
         try:
-            os.unlink(self.path(name))
+            os.unlink(f"{self.place}/{name}")
         except FileNotFoundError:
             pass
         except IsADirectoryError:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from hostres.folders import open_private
-from hostres.locks import Gate
+from hostres.gate import Gate
 from hostres.queue import Demand
 
 _WEIGHT: Final = 20
 """A new turn counts for one in so many."""
 _NAME: Final = b"turnaround_ns"
-_BYTES: Final = len(_NAME) + 22
+_LINE: Final = _NAME + b" %020d\n"
+_BYTES: Final = len(_LINE % 0)
 
 
 class Turnaround:
@@ -37,7 +38,7 @@ class Turnaround:
             OSError: It cannot be written; the old one stands.
 
         """
-        os.pwrite(self._gate.fd, b"%s %020d\n" % (_NAME, turnaround_ns), 0)
+        os.pwrite(self._gate.fd, _LINE % turnaround_ns, 0)
 
 
 def after_turn(turnaround_ns: int, turn_ns: int) -> int:
@@ -84,6 +85,6 @@ def read_turnaround(folder: Path) -> int:
 
 
 def _parse(line: bytes) -> int:
-    name, _, number = line.partition(b" ")
-    whole = name == _NAME and len(line) == _BYTES and number[:-1].isdigit() and line.endswith(b"\n")
+    number = line[len(_NAME) + 1 : -1]
+    whole = len(line) == _BYTES and line.startswith(_NAME + b" ") and line.endswith(b"\n") and number.isdigit()
     return int(number) if whole else 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hostres.folders import machine_folder
-from hostres.locks import Gate
+from hostres.gate import Gate
 from tests.end_to_end.support import TIMEOUT_S, finished, hostler, refused, started, told
 from tests.hostres.support import children, coordinator, eventually, holder, rows, waiting
 

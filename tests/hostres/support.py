@@ -14,8 +14,8 @@ from pathlib import Path
 from hostres.coordinator import Coordinator
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
+from hostres.gate import Gate
 from hostres.lease import Lease
-from hostres.locks import Gate
 from hostres.tickets import HOLDING, TicketFolder
 from hostres.top import Row, snapshot
 
@@ -26,7 +26,7 @@ import os, signal, subprocess, sys, threading, time
 from hostres.coordinator import Coordinator
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
-from hostres.locks import Gate
+from hostres.gate import Gate
 FOLDER = machine_folder(os.environ)
 def say(*words): print(*words, flush=True)
 def hear(): return sys.stdin.readline().strip()

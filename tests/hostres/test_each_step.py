@@ -98,6 +98,27 @@ def test_an_ask_that_fails_at_any_step_leaves_nothing(tmp_path: Path, code: int,
 
 
 @each
+def test_who_comes_back_and_fails_at_any_step_leaves_nothing(tmp_path: Path, code: int, *, ever_after: bool) -> None:
+    """It takes the files again that it left, which are nobody's if it does not get to the end."""
+    for step in range(1, MAX_STEPS):
+        folder = tmp_path / str(step)
+        with Coordinator(folder, explicit=X) as machine:
+            machine.lease(X, wait=0).release()
+            before = len(descriptors())
+            with pytest.MonkeyPatch.context() as patch:
+                failing = Failing(patch, code, step, ever_after=ever_after)
+                with unavailable_at_worst():
+                    machine.lease(X, wait=0).release()
+            assert len(descriptors()) <= before
+            assert snapshot(folder).tickets == ()
+            machine.lease(X, wait=0).release()
+            assert len(list((folder / "t").iterdir())) == 2
+        if not failing.reached:
+            break
+    assert 2 < step < MAX_STEPS - 1
+
+
+@each
 def test_a_hand_over_that_fails_at_any_step_is_made_good_by_whoever_is_next(
     tmp_path: Path, code: int, *, ever_after: bool
 ) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from hostres import descriptors
 from hostres.errors import Code, HostlerError
-from hostres.locks import FifoLock, Gate, is_held, poke, probe
+from hostres.gate import Gate
+from hostres.locks import FifoLock, is_held, poke, probe
 from tests.hostres.support import children, eventually
 
 
@@ -98,7 +99,7 @@ def test_a_probe_of_an_unsafe_name_is_refused(tmp_path: Path) -> None:
 
 def test_the_gate_admits_one_thread_and_one_process_at_a_time(tmp_path: Path) -> None:
     code = f"""
-        from hostres.locks import Gate
+        from hostres.gate import Gate
         gate = Gate.at({str(tmp_path / "gate")!r})
         for _ in range(300):
             with gate:
@@ -130,7 +131,7 @@ def test_a_gate_held_by_a_stopped_process_names_it_and_goes_on_when_it_continues
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     code = f"""
-        from hostres.locks import Gate
+        from hostres.gate import Gate
         with Gate.at({str(tmp_path / "gate")!r}):
             say("inside")
             hear()
@@ -161,7 +162,7 @@ def test_a_gate_held_by_a_stopped_process_names_it_and_goes_on_when_it_continues
 
 def test_a_gate_that_stays_closed_can_be_given_up(tmp_path: Path) -> None:
     code = f"""
-        from hostres.locks import Gate
+        from hostres.gate import Gate
         Gate.at({str(tmp_path / "gate")!r}).enter()
         say("inside")
         hear()
