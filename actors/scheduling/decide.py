@@ -218,7 +218,7 @@ def _returned(turn: Turn, message: Returned) -> None:
     node = state.nodes[message.node]
     released(turn, node, message.attempt, message.release)
     if not _is_current(turn, node, message.attempt, reconciles=message.reconciling):
-        node.hanging = max(0, node.hanging - 1)
+        node.hanging -= {(message.attempt, message.reconciling)}
         turn.event(EventKind.LATE_RESULT, node, attempt=message.attempt, outcome=type(message.outcome).__name__.lower())
         return
     outcome = message.outcome
@@ -249,7 +249,8 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         given_up: Whether it has not really ended: nobody waits for it any longer.
 
     """
-    node.hanging += given_up
+    if given_up:
+        node.hanging |= {(node.record.attempt, node.reconciling)}
     if node.reconciling:
         reconciling.found(turn, node, outcome)
         return
@@ -344,7 +345,7 @@ def _due(turn: Turn, timer: TimerName) -> None:
             )
             fail_or_retry(turn, node, failure)
         return
-    if not _is_current(turn, node, timer.attempt, reconciles=node.reconciling):
+    if not _is_current(turn, node, timer.attempt, reconciles=timer.reconciling):
         return
     if timer.kind == DEADLINE:
         stop(turn, node, "timeout")
