@@ -62,6 +62,7 @@ def hearing_nothing(build, folder: str):
 
 
 def test_nodes_with_one_publication_key_never_run_together_also_in_two_processes(tmp_path: Path) -> None:
+    """R4."""
     flow = tmp_path / "flow.py"
     flow.write_text(FLOW)
     arguments = ("run", f"{flow}:publishing", "-i", f"folder={tmp_path}", "--jobs", "3")
@@ -97,6 +98,7 @@ def test_a_host_told_to_stop_thrice_kills_what_is_deaf_before_it_hands_the_run_o
 
 
 def test_a_reconciler_that_hangs_lets_its_claim_go_at_its_deadline_and_a_later_resume_completes(tmp_path: Path) -> None:
+    """R11."""
     flow = tmp_path / "flow.py"
     flow.write_text(SHOP.replace("max_seconds=60", "max_seconds=1.5"))
     (tmp_path / "hang").touch()

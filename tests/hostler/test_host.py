@@ -295,7 +295,7 @@ def test_many_runs_share_a_host():
 
 
 def test_time_and_memory_per_node_do_not_grow_with_size():
-    """Counted, not timed: commits and events a node are the same at 50 and at 400 nodes."""
+    """R15: counted, not timed: commits and events a node are the same at 50 and at 400 nodes."""
 
     def cost(length: int) -> tuple[int, int]:
         with Host() as host:
