@@ -339,6 +339,7 @@ def test_a_second_signal_does_not_wait_for_the_grace(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_on_a_terminal_stops_in_good_order_and_resume_goes_on(tmp_path: Path) -> None:
+    """Field case 6."""
     fifo = tmp_path / "fifo"
     with Terminal("run", graph(tmp_path, held("work", fifo), command("after", "true", after=("work",)))) as terminal:
         terminal.expect("running")
