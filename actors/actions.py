@@ -22,11 +22,12 @@ class Address(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimerName:
-    """Which timer; one of a kind a node and attempt."""
+    """Which timer; one of a kind a node and attempt, and one more for the attempt's reconciliation."""
 
     kind: str
     node: str = ""
     attempt: int = 0
+    reconciling: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """The machine's side of this host: asks become tickets, answers come back as messages. It never blocks."""
 
+import os
 from typing import Any
 
 from actors.actions import Address
@@ -9,6 +10,7 @@ from actors.shell import Shell, tell
 from hostres import coordinator as machine
 from hostres.coordinator import Ask, Coordinator
 from hostres.errors import HostlerError
+from store.publication import FILE, LONGEST_KEY
 
 Key = tuple[str, str, int]
 
@@ -49,7 +51,7 @@ class HostResources(Shell):
         try:
             ask = self._coordinator.ask(
                 message.ask.claims,
-                keys=message.ask.keys,
+                keys=_real(message.ask.keys),
                 name=f"{message.run_id} {message.ask.node}",
                 notify=lambda result: self._spoke(key, result),
             )
@@ -70,6 +72,16 @@ class HostResources(Shell):
         heard = want is not None and tell(want.reply_to, MachineAnswer(answer=_told(want, result), lease=lease))
         if lease is not None and not heard:
             lease.release()
+
+
+def _real(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return keys that are the same for one file also where links lead to it; only here is the disk looked at."""
+    return tuple(sorted({_real_file(key) if key.startswith(FILE) else key for key in keys}))
+
+
+def _real_file(key: str) -> str:
+    file = f"{FILE}{os.path.realpath(key.removeprefix(FILE))}"
+    return file if len(file) <= LONGEST_KEY else key
 
 
 def _told(want: WantLease, result: machine.Admitted | machine.NotAdmitted) -> Admitted | NotAdmitted:

@@ -6,6 +6,7 @@ with Host() as host:
 """
 
 import contextlib
+import logging
 import os
 import secrets
 import threading
@@ -46,6 +47,8 @@ from store.reader import Reader
 from store.requests import cancel_id, post
 from store.run_store import RunStore
 from store.service import wake_service
+
+log = logging.getLogger(__name__)
 
 GRACE_S: Final = 5.0
 CLOSE_S: Final = 30.0
@@ -113,7 +116,7 @@ class Run:
         """Call *listener* with every durable change so far and to come; it runs on a thread of the host.
 
         Args:
-            listener: Quick, and does not raise.
+            listener: Quick; one that raises hears no more, and what it raised is logged.
 
         """
         with self._changed:
@@ -158,8 +161,12 @@ class Run:
                 case _:
                     pass
             self._changed.notify_all()
-            for listener in self._listeners:
-                listener(report)
+            for listener in list(self._listeners):
+                try:
+                    listener(report)
+                except Exception:
+                    log.exception("a subscriber of %s failed", self.run_id)
+                    self._listeners.remove(listener)
 
     def _resting(self, report: RunChanged) -> Outcome:
         return Outcome(run_id=self.run_id, status=report.status, counts=report.counts, outputs=None, final=False)

@@ -19,7 +19,7 @@ from hostres.folders import check_private_file, private_folder, refuse_network_f
 from hostres.holders import Holder, holders_of
 from hostres.listing import Listing
 from hostres.locks import NEW, is_held
-from hostres.procfs import read_process
+from hostres.procfs import STOPPED, read_process
 from hostres.pulse import FILE as PULSE
 from hostres.revocation import FOLDER
 from hostres.state import DamagedStateError, StateFile
@@ -90,7 +90,7 @@ def _processes(holders: Iterable[Holder]) -> str:
     names = []
     for holder in holders:
         process = read_process(holder.pid)
-        stopped = ", which is stopped" if process is not None and process.state in "Tt" else ""
+        stopped = ", which is stopped" if process is not None and process.state in STOPPED else ""
         names.append(f"pid {holder.pid} ({holder.command}){stopped}")
     return ", ".join(names) or "a process that cannot be seen from here"
 

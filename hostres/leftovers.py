@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hostres.holders import inherited
-from hostres.procfs import Process, all_processes, ancestors, command_of, environment_of, read_process
+from hostres.procfs import STOPPED, Process, all_processes, ancestors, command_of, environment_of, read_process
 from hostres.revocation import FOLDER
 from hostres.survey import read_tickets, survey
 from hostres.trees import Patience, descendants, end_processes
@@ -27,6 +27,7 @@ class Leftover:
         command: Its command line.
         run_id: The run it was started for.
         node: The node it was started for.
+        stopped: Whether it does nothing until somebody continues it.
 
     """
 
@@ -35,6 +36,7 @@ class Leftover:
     command: tuple[str, ...]
     run_id: str
     node: str
+    stopped: bool = False
 
 
 def find_leftovers(run_id: str, machine_folder: Path | None = None) -> list[Leftover]:
@@ -140,4 +142,5 @@ def _leftover(process: Process, run_id: str, node: str) -> Leftover:
         command=tuple(command_of(process.pid).split(" ")),
         run_id=run_id,
         node=node,
+        stopped=process.state in STOPPED,
     )

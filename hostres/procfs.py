@@ -19,6 +19,8 @@ MAX_COMMAND: Final = 200
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 GONE: Final = frozenset("ZX")
 """States of a process that has ended: only its exit status is left."""
+STOPPED: Final = frozenset("Tt")
+"""States of a process that does nothing until somebody continues it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hostres.holders import Identity, identities
-from hostres.procfs import Process, all_processes, ancestors, environment_of, send_signal, wait_for_any
+from hostres.procfs import STOPPED, Process, all_processes, ancestors, environment_of, send_signal, wait_for_any
 
 TOKEN: Final = "HOSTLER_PROCESS"  # noqa: S105  the name of a variable
 """Names in a process's environment the supervised processes it descends from, the outermost first."""
@@ -124,7 +124,7 @@ def end_processes(find: Callable[[], list[Process]], patience: Patience) -> list
         for process in living:
             if process.identity not in asked:
                 asked.add(process.identity)
-                if send_signal(process, signal.SIGTERM) and process.state in "Tt":
+                if send_signal(process, signal.SIGTERM) and process.state in STOPPED:
                     send_signal(process, signal.SIGCONT)  # a stopped one would never see it
         left_s = patience.left_s
         if left_s <= 0:

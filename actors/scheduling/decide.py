@@ -235,7 +235,7 @@ def _returned(turn: Turn, message: Returned) -> None:
     if not isinstance(message.outcome, Found):
         spending.report(turn, node, message.attempt, message.outcome.usage)
     if not _is_current(turn, node, message.attempt, reconciles=message.reconciling):
-        node.hanging = max(0, node.hanging - 1)
+        node.hanging -= {(message.attempt, message.reconciling)}
         turn.event(EventKind.LATE_RESULT, node, attempt=message.attempt, outcome=type(message.outcome).__name__.lower())
         return
     outcome = message.outcome
@@ -270,7 +270,8 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         given_up: Whether it has not really ended: nobody waits for it any longer.
 
     """
-    node.hanging += given_up
+    if given_up:
+        node.hanging |= {(node.record.attempt, node.reconciling)}
     spending.ended(node, outcome, given_up=given_up)
     if node.reconciling:
         reconciling.found(turn, node, outcome)
@@ -364,7 +365,7 @@ def _due(turn: Turn, timer: TimerName) -> None:
             )
             fail_or_retry(turn, node, failure)
         return
-    if _is_current(turn, node, timer.attempt, reconciles=node.reconciling):
+    if _is_current(turn, node, timer.attempt, reconciles=timer.reconciling):
         _due_of_attempt(turn, node, timer)
 
 

@@ -66,16 +66,19 @@ def fail(turn: Turn, node: NodeState, status: Status, failure: Failure | None, *
 
 
 def leave(turn: Turn, node: NodeState, *kinds: str) -> None:
-    """Make room for another node, and forget the timers of the attempt that has ended."""
+    """Make room for another node, and forget the timers of the attempt, or the reconciliation, that has ended."""
     turn.state.active -= 1
+    forget(turn, node, node.record.attempt, kinds, reconciling=node.reconciling)
     if node.planned.policy.heartbeat is not None:
-        kinds = (*kinds, STALL)
-    forget(turn, node, node.record.attempt, kinds)
+        forget(turn, node, node.record.attempt, [STALL])
 
 
-def forget(turn: Turn, node: NodeState, attempt: int, kinds: Iterable[str]) -> None:
-    """Forget timers of an attempt."""
-    turn.after += [CancelTimer(timer=TimerName(kind=kind, node=node.key, attempt=attempt)) for kind in kinds]
+def forget(turn: Turn, node: NodeState, attempt: int, kinds: Iterable[str], *, reconciling: bool = False) -> None:
+    """Forget timers of an attempt, or of its reconciliation."""
+    turn.after += [
+        CancelTimer(timer=TimerName(kind=kind, node=node.key, attempt=attempt, reconciling=reconciling))
+        for kind in kinds
+    ]
 
 
 def released(turn: Turn, node: NodeState, attempt: int, release: Release | None) -> None:

@@ -158,5 +158,5 @@ def _start(turn: Turn, node: NodeState, number: int | None) -> None:
             gate_passed=node.record.gate_passed,
         )
     )
-    timer = TimerName(kind=DEADLINE, node=node.key, attempt=attempt)
+    timer = TimerName(kind=DEADLINE, node=node.key, attempt=attempt, reconciling=True)
     turn.after.append(SetTimer(timer=timer, seconds=plan.max_seconds or plan.policy.max_seconds))

@@ -55,7 +55,7 @@ class NodeState:
         asked: How often a planner was asked; an answer to an earlier question does not count.
         stopping: Why its attempt was asked to stop, if it was.
         recovering: Whether it waits until leftovers of a dead attempt are ended.
-        hanging: How many of its attempts were given up on here and have not ended.
+        hanging: Its attempts, and their reconciliations (true), that were given up on here and have not ended.
         clearing: Whether leftovers of its earlier attempts are being ended before it starts again.
         cleared: Whether nothing of its earlier attempts lives.
         reconciling: Whether its attempt is over and what it did is being found out.
@@ -78,7 +78,7 @@ class NodeState:
     asked: int = 0
     stopping: str | None = None
     recovering: bool = False
-    hanging: int = 0
+    hanging: frozenset[tuple[int, bool]] = frozenset()
     clearing: bool = False
     cleared: bool = False
     reconciling: bool = False

@@ -68,5 +68,5 @@ def _abort(turn: Turn, node: NodeState, reason: str, grace_s: float) -> None:
 
 def _give_up_after(turn: Turn, node: NodeState, seconds: float) -> None:
     """Go on without the attempt of *node* if it has not ended by then: no process of it lives any more."""
-    timer = TimerName(kind=OVERDUE, node=node.key, attempt=node.record.attempt)
+    timer = TimerName(kind=OVERDUE, node=node.key, attempt=node.record.attempt, reconciling=node.reconciling)
     turn.now.append(SetTimer(timer=timer, seconds=seconds))

@@ -11,6 +11,7 @@ from hostler.run_code import code_for_run
 from hostler.views.why import Scene, why_node, why_run
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
+from hostres.leftovers import find_leftovers
 from hostres.rows import Row
 from hostres.top import snapshot
 from store.home import Home
@@ -56,7 +57,8 @@ def _scene(home: Home, reader: Reader, run_id: str) -> Scene:
             code_for_run(stored.record, plan, reader.bundle, home.bundles, nodes=needing)
         except HostlerError as error:
             missing = error.what
-    return Scene(run=stored, plan=plan, nodes=nodes, tickets=_tickets(run_id), missing=missing)
+    stopped = [process for process in find_leftovers(run_id) if process.stopped]
+    return Scene(run=stored, plan=plan, nodes=nodes, tickets=_tickets(run_id), missing=missing, stopped=stopped)
 
 
 def _tickets(run_id: str) -> dict[str, Row]:

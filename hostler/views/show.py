@@ -18,6 +18,8 @@ from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNo
 from store.reader import Owner, RunView
 
 IMPORTED: Final = "imported"
+CANCELLING: Final = " (cancelling)"
+"""Beside what still runs although it was cancelled: it is not called so before nothing of it lives."""
 
 
 def show_json(
@@ -44,6 +46,8 @@ def show_json(
         "finished_at": run.finished_at,
         "counts": counts(Counter(node.status for node in nodes)),
     }
+    if is_cancelling(run):
+        shape["cancelling"] = True
     if run.imported_sha256 is not None:
         shape["imported"] = {"sha256": run.imported_sha256}
     if run.owner is not None:
@@ -65,6 +69,8 @@ def _node_json(planned: PlannedNode, node: NodeRecord, corrections: Iterable[Gra
         "dependencies": list(planned.dependencies),
         "claims": dict(planned.policy.claims),
     }
+    if node.cancelling and node.status is Status.RUNNING:
+        shape["cancelling"] = True
     if isinstance(planned.executor, OperationExecutor | ComputeExecutor):
         shape["isolation"] = planned.policy.isolation.value
     for name in ("started_at", "finished_at", "due_at", "output_sha256", "preparation_sha256", "plan_sha256"):
@@ -123,8 +129,9 @@ def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants
     """Return a run for people: its state, its nodes, what was corrected, what waits and what to type next."""
     record = run.record
     planned = {node.key: node for node in plan.nodes}
+    going = CANCELLING if is_cancelling(run) else ""
     lines = [
-        f"{record.run_id}  {record.workflow}@{record.workflow_version}  {run.status}",
+        f"{record.run_id}  {record.workflow}@{record.workflow_version}  {run.status}{going}",
         f"plan {record.plan_sha256}",
         f"created {record.created_at} by {harmless(record.principal)} in {harmless(shown_path(record.folder))}",
         *_times(run),
@@ -146,6 +153,11 @@ def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants
     if outputs:
         lines += ["", *outputs]
     return "\n".join(lines)
+
+
+def is_cancelling(run: RunView) -> bool:
+    """Say whether a run was cancelled and something of it still runs."""
+    return run.cancelled and run.status is RunStatus.RUNNING
 
 
 def counts_text(nodes: Sequence[NodeRecord]) -> str:
@@ -275,4 +287,5 @@ def _row(planned: PlannedNode, node: NodeRecord) -> tuple[str, ...]:
         if node.started_at is not None and node.finished_at is not None
         else ""
     )
-    return (node.key, node.status.value, str(node.attempt), took, runs_text(planned.executor, planned.policy))
+    going = CANCELLING if node.cancelling and node.status is Status.RUNNING else ""
+    return (node.key, f"{node.status}{going}", str(node.attempt), took, runs_text(planned.executor, planned.policy))

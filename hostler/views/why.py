@@ -9,6 +9,7 @@ from hostler.views.naming import EXTERNAL, claims_text, executor_name
 from hostler.views.show import may_be_retried
 from hostler.views.terminal import duration, harmless
 from hostler.views.waiting import waiting_on
+from hostres.leftovers import Leftover
 from hostres.rows import ADMITTED, Row
 from store.contracts import NodeRecord
 from store.lifecycle import FINAL, LIVE, RUN_FINAL, RUN_RESTING, Status
@@ -52,6 +53,7 @@ class Scene:
     Attributes:
         tickets: What the machine holds or makes wait for it, by node.
         missing: What this program lacks to work on it, one line; None if nothing.
+        stopped: Processes of the run that do nothing until somebody continues them.
 
     """
 
@@ -60,6 +62,7 @@ class Scene:
     nodes: Sequence[NodeRecord]
     tickets: Mapping[str, Row]
     missing: str | None = None
+    stopped: Sequence[Leftover] = ()
 
     @property
     def run_id(self) -> str:
@@ -141,7 +144,10 @@ def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
         case Status.QUEUED:
             return _queued(scene, node), "hostler top"
         case Status.RUNNING:
-            return _running(scene, node), f"hostler logs {scene.run_id} {node.key} --follow"
+            stopped = [process for process in scene.stopped if process.node == node.key]
+            go_on = "kill -CONT " + " ".join(str(process.pid) for process in stopped)
+            look = f"hostler logs {scene.run_id} {node.key} --follow"
+            return _running(scene, node, stopped), go_on if stopped else look
         case Status.CORRECTIVE:
             return f"It failed ({_failure(node)}) and is tried again at {node.due_at}.", None
         case Status.SKIPPED:
@@ -187,13 +193,21 @@ def _queued(scene: Scene, node: NodeRecord) -> str:
     return f"It has waited {duration(row.for_s)} with ticket {row.ticket} for {claims}: {reasons}."
 
 
-def _running(scene: Scene, node: NodeRecord) -> str:
+def _running(scene: Scene, node: NodeRecord, stopped: Sequence[Leftover]) -> str:
     row = scene.tickets.get(node.key)
     text = f"Attempt {node.attempt} has run since {node.started_at}"
-    if row is None or row.state != ADMITTED:
-        return f"{text}."
-    processes = _listed([f"{process.command} (pid {process.pid})" for process in row.processes]) or "no process"
-    return f"{text} and holds {claims_text(row.claims)} with ticket {row.ticket}: {processes}."
+    if row is not None and row.state == ADMITTED:
+        processes = _listed([f"{process.command} (pid {process.pid})" for process in row.processes]) or "no process"
+        text = f"{text} and holds {claims_text(row.claims)} with ticket {row.ticket}: {processes}"
+    sentences = [f"{text}."]
+    if node.cancelling and scene.planned(node.key).policy.cancellable:
+        sentences.append("It is being cancelled, and will be once nothing of it lives.")
+    elif node.cancelling:
+        sentences.append("It was cancelled, but may not be interrupted, so that it is let finish.")
+    if stopped:
+        names = _listed([f"{' '.join(process.command)} (pid {process.pid})" for process in stopped])
+        sentences.append(f"Somebody has stopped {names}: nothing of that goes on until it is continued.")
+    return " ".join(sentences)
 
 
 def _skipped(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:

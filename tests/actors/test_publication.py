@@ -132,6 +132,7 @@ def test_a_full_disk_leaves_nothing_under_the_final_name(tmp_path, monkeypatch):
 
 
 def test_a_name_of_the_longest_legal_length_can_be_published(tmp_path):
+    """Field case 32."""
     source, _ = made(tmp_path)
     target = tmp_path / ("é" * 125 + ".mp4x")
     assert len(target.name.encode()) == 255

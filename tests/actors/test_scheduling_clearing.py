@@ -64,9 +64,9 @@ def test_an_attempt_that_ended_whole_is_followed_by_the_next_at_once():
     assert dispatched(drive.failed("a")) == ["a"]
 
 
-def given_up(drive: Drive) -> list:
-    drive.send(Due(timer=TimerName(kind="deadline", node="a", attempt=1)))
-    return drive.send(Due(timer=TimerName(kind="overdue", node="a", attempt=1)))
+def given_up(drive: Drive, attempt: int = 1) -> list:
+    drive.send(Due(timer=TimerName(kind="deadline", node="a", attempt=attempt)))
+    return drive.send(Due(timer=TimerName(kind="overdue", node="a", attempt=attempt)))
 
 
 def test_no_attempt_starts_beside_one_that_was_given_up_on_and_still_runs_here():
@@ -78,6 +78,15 @@ def test_no_attempt_starts_beside_one_that_was_given_up_on_and_still_runs_here()
     assert drive.status("a") is Status.FAILED
     drive.returned("a", attempt=1)
     assert dispatched(told(drive, drive.request(RequestKind.RETRY, "a"))) == ["a"]
+
+
+def test_what_an_earlier_attempt_says_once_more_does_not_end_the_one_that_still_runs():
+    drive = begun(retry=Retry(attempts=2))
+    assert dispatched(drive.failed("a")) == ["a"]
+    given_up(drive, 2)
+    drive.returned("a", attempt=1)
+    assert not dispatched(drive.request(RequestKind.RETRY, "a"))
+    assert "attempt 2 of it was given up on" in drive.state.nodes["a"].record.failure.message
 
 
 def test_a_retry_that_is_due_later_waits_for_what_was_given_up_on_to_end():

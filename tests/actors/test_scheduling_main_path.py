@@ -112,6 +112,7 @@ def bytes_a_node(make, size: int) -> float:
 @pytest.mark.parametrize("make", [chain, fan])
 @pytest.mark.parametrize("cost", [calls_a_node, bytes_a_node])
 def test_what_a_node_costs_in_time_and_memory_does_not_grow_with_the_run(make, cost):
+    """R15: counted, so that no busy machine can move the verdict."""
     assert cost(make, 1200) <= 1.1 * cost(make, 200)
 
 
@@ -139,6 +140,7 @@ def test_a_claim_is_asked_only_when_the_intent_is_durable_and_runs_when_admitted
 
 
 def test_a_diamond_runs_its_sides_together_and_joins_after_both():
+    """R1."""
     drive = Drive(
         Model([planned("top"), planned("left", "top"), planned("right", "top"), planned("join", "left", "right")])
     )
@@ -183,6 +185,7 @@ def test_an_input_over_its_limit_fails_before_anything_starts():
 
 
 def test_a_failure_skips_what_depends_on_it_and_nothing_else():
+    """R5."""
     drive = Drive(Model([planned("a"), planned("b", "a"), planned("c", "b"), planned("d")]))
     drive.begin()
     drive.failed("a")
@@ -195,6 +198,7 @@ def test_a_failure_skips_what_depends_on_it_and_nothing_else():
 
 
 def test_a_claim_the_machine_can_never_admit_makes_its_node_incompatible_and_others_go_on():
+    """R3."""
     drive = Drive(Model([claiming("big", cpu=99), planned("after", "big"), planned("other")]))
     drive.begin()
     drive.send(NotAdmitted(node="big", number=1, code=Code.INVALID_CLAIMS, message="cpu 99 of 2", todo="claim less"))

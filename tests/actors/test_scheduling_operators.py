@@ -71,6 +71,7 @@ def test_a_denied_node_fails_and_what_depends_on_it_is_skipped():
 
 
 def test_one_unapproved_node_does_not_hold_up_the_others_and_all_that_waits_is_reported_together():
+    """R7."""
     drive = begun(paid("a"), paid("b"), planned("c"), planned("d", "c"), release_at_rest=True)
     drive.returned("c")
     gone = left(drive.returned("d"))
@@ -79,6 +80,7 @@ def test_one_unapproved_node_does_not_hold_up_the_others_and_all_that_waits_is_r
 
 
 def test_an_approval_while_the_run_is_active_is_taken_up_at_once():
+    """R7."""
     drive = begun(paid("a"), writing("long"))
     assert dispatched(drive.approve("a")) == ["a"]
 
@@ -122,6 +124,7 @@ def test_completed_nodes_are_not_retried():
 
 
 def test_interrupted_trusted_code_runs_again_only_by_a_replay_grant_for_the_next_attempt():
+    """R13."""
     drive = begun(code("a"))
     drive.returned("a", Aborted(reason="timeout"))
     assert drive.state.status is RunStatus.AMBIGUOUS_CODE

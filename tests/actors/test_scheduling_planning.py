@@ -83,6 +83,7 @@ def test_a_planner_is_asked_only_when_the_intent_to_ask_is_durable():
 
 @pytest.mark.parametrize("kind", [PreparationKind.SCREEN_CAPTURE, PreparationKind.TYPED_TEXT])
 def test_what_is_private_is_asked_for_before_it_is_looked_at_and_the_effect_after(kind):
+    """R6."""
     policy = Policy(effect=Effect.PAID_CLOUD, resume="ambiguous-after-dispatch", preparation=(kind,))
     made = drive(planned("a", policy=policy, input={"n": 1}), ports=ONLY_PLAN)
     assert made.status("a") is Status.APPROVAL_REQUIRED

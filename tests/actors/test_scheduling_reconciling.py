@@ -64,6 +64,7 @@ def found(made: Drive, outcome) -> list:
 
 
 def test_an_error_after_the_gate_is_reconciled_once_and_what_it_did_is_kept():
+    """R10."""
     made = running()
     actions = made.returned("a", LOST)
     assert [(each.attempt, each.gate_passed) for each in kinds(actions, Reconcile)] == [(1, True)]
@@ -147,6 +148,7 @@ def test_what_else_can_go_on_does_before_the_run_is_handed_back():
 
 
 def test_a_reconciliation_that_hangs_is_stopped_at_its_deadline_and_given_up_on():
+    """R11."""
     made = running()
     made.returned("a", LOST)
     timers = [action.timer for action in kinds(made.after, SetTimer) if action.timer.kind == "deadline"]
@@ -155,6 +157,17 @@ def test_a_reconciliation_that_hangs_is_stopped_at_its_deadline_and_given_up_on(
     (overdue,) = [action.timer for action in kinds(actions, SetTimer) if action.timer.kind == "overdue"]
     assert left(made.send(Due(timer=overdue))) is not None
     assert made.model.records["a"].status is Status.RUNNING
+
+
+def test_a_deadline_of_the_attempt_that_crosses_its_end_does_not_stop_the_reconciliation():
+    made = running(claims={"ffmpeg": 1})
+    (deadline,) = [action.timer for action in kinds(made.after, SetTimer) if action.timer.kind == "deadline"]
+    made.returned("a", LOST)
+    assert not kinds(made.send(Due(timer=deadline)), Abort)
+    made.admitted("a")
+    assert not kinds(made.send(Due(timer=deadline)), Abort)
+    found(made, as_value({}))
+    assert made.status("a") is Status.COMPLETED
 
 
 def test_a_machine_without_room_defers_and_so_does_one_that_refuses():

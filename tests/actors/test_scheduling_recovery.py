@@ -67,6 +67,7 @@ def test_every_class_has_its_answer_to_an_interruption(resume, becomes):
 
 
 def test_interrupted_trusted_code_rests_and_what_depends_on_it_waits():
+    """R13."""
     drive = crashed(code("a"), planned("b", "a"))
     drive.begin()
     ended(drive)

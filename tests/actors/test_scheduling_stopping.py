@@ -36,6 +36,7 @@ def begun(*nodes, **options) -> Drive:
 
 
 def test_cancelling_a_run_ends_what_waits_withdraws_what_queues_and_stops_what_runs():
+    """R8."""
     drive = begun(writing("runs"), claiming("queues"), writing("waits", "runs"))
     actions = drive.request(RequestKind.CANCEL)
     assert drive.statuses() == {"runs": "running", "queues": "cancelled", "waits": "cancelled"}

@@ -35,6 +35,7 @@ class Breaking(Shell):
 
 @pytest.mark.parametrize("error", [ValueError("v"), SystemExit(3), KeyboardInterrupt()])
 def test_whatever_a_handler_raises_is_reported_once_and_nothing_is_handled_after_it(error):
+    """Field case 84: what was queued at its death is dropped, and another actor is none the worse."""
     parent, seen = Mailbox(), queue.SimpleQueue()
     other = Breaking.start(parent=None, seen=queue.SimpleQueue())
     actor = Breaking.start(parent=parent, seen=seen)

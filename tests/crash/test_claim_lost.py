@@ -91,7 +91,7 @@ def test_a_host_that_others_take_for_dead_starts_nothing_more_and_writes_nothing
 def test_a_host_whose_run_was_taken_over_while_it_was_stopped_writes_nothing_and_ends_its_processes(
     tmp_path: Path,
 ) -> None:
-    """As a takeover would if the stopped host could be taken for dead: its file is forged, another claims the run."""
+    """R12: as a takeover would if the stopped host could be taken for dead: its file is forged, another claims the run."""
     home = Home(tmp_path / "home", exists=True)
     with in_the_first_step(tmp_path, home) as (host, run, name):
         host.send_signal(signal.SIGSTOP)

@@ -2,8 +2,19 @@
 
 import os
 import signal
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
+from hostler import Host
+from hostler.commands.places import reading
+from hostler.compiler import compile_workflow
+from hostler.loading import load
+from scripts.soaking.checks import read_ledger
+from scripts.soaking.torment import FLOW as FLOW_OF_SOAK
+from scripts.soaking.torment import HOST as HOST_OF_SOAK
+from store.lifecycle import RUN_FINAL, RunStatus
 from tests.crash.support import events, hosting, hostler, processes_of, show, top
 from tests.crash.test_reconciliation import FLOW as SHOP
 from tests.crash.test_reconciliation import killed_in_mid_call, lines
@@ -39,7 +50,8 @@ def publish(ctx, input: Given) -> Given:
 @workflow("publishing", version=1)
 def publishing(build, folder: str):
     for number in range(3):
-        build.call(publish, key=f"n{number}", input={"folder": folder, "target": f"{folder}/./x/../film.mp4"})
+        target = f"{folder}/link/film.mp4" if number else f"{folder}/./x/../film.mp4"
+        build.call(publish, key=f"n{number}", input={"folder": folder, "target": target})
     return {}
 
 
@@ -62,6 +74,8 @@ def hearing_nothing(build, folder: str):
 
 
 def test_nodes_with_one_publication_key_never_run_together_also_in_two_processes(tmp_path: Path) -> None:
+    """R4, field case 19: one file, however its name is written, also through a linked folder."""
+    (tmp_path / "link").symlink_to(tmp_path)
     flow = tmp_path / "flow.py"
     flow.write_text(FLOW)
     arguments = ("run", f"{flow}:publishing", "-i", f"folder={tmp_path}", "--jobs", "3")
@@ -71,6 +85,32 @@ def test_nodes_with_one_publication_key_never_run_together_also_in_two_processes
     assert not (tmp_path / "together").exists()
     published = lines(tmp_path, "published")
     assert len(published) == 6
+
+
+def test_five_hosts_that_start_at_once_share_the_runs_and_reach_each_body_once(tmp_path: Path) -> None:
+    """Field case 22: nobody takes what another has, and nobody ends for that reason."""
+    (tmp_path / "ledger").touch()
+    arguments = {"folder": str(tmp_path), "nodes": 12, "kinds": ["step", "order", "pure"], "seconds": 0.0}
+    with Host(jobs=1) as creator:
+        for seed in range(10):
+            compiled = compile_workflow(
+                load(str(FLOW_OF_SOAK), folder=tmp_path), {**arguments, "seed": seed}, folder=tmp_path, max_nodes=64
+            )
+            creator.create(compiled)
+        crowd = [
+            subprocess.Popen([sys.executable, str(HOST_OF_SOAK)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+            for _ in range(5)
+        ]
+        with reading() as (_, reader):
+            until(lambda: all(row.status in RUN_FINAL for row in reader.runs()), timeout=50)
+            assert {row.status for row in reader.runs()} == {RunStatus.COMPLETED}
+            noticed = [node for row in reader.runs() for node in reader.nodes(row.run_id) if node.key[0] != "p"]
+        said = [host.communicate(timeout=30)[1] for host in crowd]
+    assert [host.returncode for host in crowd] == [0] * 5, said
+    assert all(node.attempt == 1 for node in noticed)
+    reached = Counter(line[1:] for line in read_ledger(tmp_path))
+    assert len(reached) == len(noticed)
+    assert set(reached.values()) == {1}
 
 
 def test_a_host_told_to_stop_thrice_kills_what_is_deaf_before_it_hands_the_run_over(tmp_path: Path) -> None:
@@ -97,6 +137,7 @@ def test_a_host_told_to_stop_thrice_kills_what_is_deaf_before_it_hands_the_run_o
 
 
 def test_a_reconciler_that_hangs_lets_its_claim_go_at_its_deadline_and_a_later_resume_completes(tmp_path: Path) -> None:
+    """R11."""
     flow = tmp_path / "flow.py"
     flow.write_text(SHOP.replace("max_seconds=60", "max_seconds=1.5"))
     (tmp_path / "hang").touch()

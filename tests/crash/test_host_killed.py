@@ -63,6 +63,7 @@ def duration(path: Path) -> float:
 
 @pytest.mark.media
 def test_ffmpeg_outlives_its_killed_host_keeps_its_capacity_and_is_ended_by_the_resume(tmp_path):
+    """Field case 1."""
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra `media` is not installed")
     pytest.importorskip("av", reason="the extra `media` is not installed")
     flow = tmp_path / "flow.py"

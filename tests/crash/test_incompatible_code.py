@@ -68,6 +68,7 @@ def stored() -> str:
 def test_a_host_that_lacks_an_operation_claims_nothing_and_why_names_it(
     paused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """R17."""
     before = stored()
     refused = hostler("resume", paused)
     assert refused.returncode == 5

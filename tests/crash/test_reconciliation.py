@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.support import events, hosting, hostler, show
+from tests.crash.support import events, hosting, hostler, processes_of, show
 from tests.support import until
 
 FLOW = """
@@ -107,6 +107,7 @@ def test_a_call_that_was_lost_is_made_again(flow, tmp_path):
 
 
 def test_an_error_after_the_gate_is_reconciled_in_the_same_host(flow, tmp_path):
+    """R10."""
     (tmp_path / "go").touch()
     done = hostler(*flow)
     assert done.returncode == 0, done.stderr
@@ -130,3 +131,50 @@ def test_a_reconciler_that_is_killed_too_is_asked_again_and_a_cancel_ends_the_ru
     assert len(lines(tmp_path, "calls")) == 1
     kinds = [event["kind"] for event in events(run_id)]
     assert "cleanup-error" not in kinds
+
+
+TREE = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+with open(os.path.join(sys.argv[1], "pids"), "a") as pids:
+    print(os.getpid(), file=pids)
+time.sleep(600)
+"""
+LEFT_BEHIND = (
+    FLOW.replace(
+        "    while not Path(order.ledger",
+        '    if ctx.attempt == 1:\n        ctx.run([sys.executable, "-c", TREE, order.ledger])\n'
+        "    while not Path(order.ledger",
+    )
+    .replace(
+        '    if Path(order.ledger, "hang")',
+        '    for pid in Path(order.ledger, "pids").read_text().split():\n'
+        '        state = Path(f"/proc/{pid}/stat")\n'
+        '        if state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":\n'
+        '            Path(order.ledger, "beside").touch()\n'
+        '    if Path(order.ledger, "hang")',
+    )
+    .replace("import time\n", f"import sys\nimport time\n\nTREE = {TREE!r}\n", 1)
+)
+
+
+def test_what_a_paid_call_left_running_is_ended_before_anybody_finds_out_or_calls_again(tmp_path):
+    """R18: a process and its child in a session of its own; the reconciler and the second call come after their end."""
+    flow = tmp_path / "flow.py"
+    flow.write_text(LEFT_BEHIND)
+    with hosting("run", str(flow), "-i", f"ledger={tmp_path}") as host:
+        assert host.stdout is not None
+        run_id = host.stdout.readline().strip()
+        until(lambda: len(lines(tmp_path, "pids")) == 2)
+        os.kill(host.pid, signal.SIGKILL)
+        host.wait()
+    assert {int(pid) for pid in lines(tmp_path, "pids")} <= processes_of(run_id).keys(), "they live on"
+    (tmp_path / "lost").touch()
+    (tmp_path / "go").touch()
+    done = hostler("resume", run_id)
+    assert done.returncode == 0, done.stderr
+    assert lines(tmp_path, "looks") == ["1 True", "2 True"]
+    assert lines(tmp_path, "calls") == [f"{run_id}:order:1 7", f"{run_id}:order:2 7"]
+    assert not (tmp_path / "beside").exists(), "something of the first call was alive while it was asked what it did"
+    assert processes_of(run_id) == {}

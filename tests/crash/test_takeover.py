@@ -30,19 +30,23 @@ class Given(BaseModel):
 TREE = "trap '' TERM; setsid sh -c 'trap \\"\\" TERM; while :; do sleep 0.05; done' & while :; do sleep 0.05; done"
 
 
-@operation("test.live", version=1, policy=Policy(
-    effect="project-mutation", resume="non-resumable-live", claims={"ffmpeg": 1}))
-def live(ctx, input: Given) -> Given:
-    with Path(input.folder, "live").open("a") as ledger:
+def body(ctx, input: Given) -> Given:
+    with Path(input.folder, ctx.node).open("a") as ledger:
         print(ctx.attempt, file=ledger)
     ctx.run(["sh", "-c", TREE])
     return input
 
 
+live = operation("test.live", version=1, policy=Policy(
+    effect="project-mutation", resume="non-resumable-live", claims={"ffmpeg": 1}))(body)
+paid = operation("test.paid", version=1, policy=Policy(
+    effect="project-mutation", resume="ambiguous-after-dispatch", claims={"network": 1}))(body)
+
+
 @workflow("stopped", version=1)
 def stopped(build, folder: str):
-    made = build.call(live, key="live", input={"folder": folder})
-    build.call(live, key="never", input={"folder": made["folder"]})
+    made = [build.call(each, key=each.kind.removeprefix("test."), input={"folder": folder}) for each in (live, paid)]
+    build.call(live, key="never", input={"folder": folder}, after=made)
     return {}
 """
 
@@ -60,11 +64,12 @@ def raise_generation(run_id: str) -> HostIdentity:
 
 
 def test_a_stopped_owner_cannot_be_taken_over_and_once_it_was_it_writes_nothing_and_ends_its_processes(tmp_path):
+    """R12."""
     flow = tmp_path / "flow.py"
     flow.write_text(FLOW)
     with hosting("run", str(flow), "-i", f"folder={tmp_path}") as host:
         run_id = host.stdout.readline().strip()
-        until(lambda: len([name for name in processes_of(run_id).values() if name == "sh"]) == 2)
+        until(lambda: len([name for name in processes_of(run_id).values() if name == "sh"]) == 4)
         os.kill(host.pid, signal.SIGSTOP)
         refused = hostler("resume", run_id)
         assert refused.returncode == 5, "a merely stopped owner cannot be taken over"
@@ -80,5 +85,5 @@ def test_a_stopped_owner_cannot_be_taken_over_and_once_it_was_it_writes_nothing_
     taker.close()
 
     assert hostler("resume", run_id).returncode == 3
-    assert [node["status"] for node in show(run_id)["nodes"]] == ["ambiguous", "pending"]
-    assert (tmp_path / "live").read_text() == "1\n", "executed once"
+    assert [node["status"] for node in show(run_id)["nodes"]] == ["ambiguous", "ambiguous", "pending"]
+    assert [(tmp_path / key).read_text() for key in ("live", "paid")] == ["1\n", "1\n"], "executed once"

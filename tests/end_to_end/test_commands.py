@@ -96,6 +96,7 @@ def test_what_code_of_a_workflow_prints_stands_beside_the_json(tmp_path: Path) -
 
 
 def test_a_failing_node_skips_its_dependents_and_nothing_else(tmp_path: Path) -> None:
+    """R5."""
     workflow = graph(
         tmp_path,
         command("bad", "sh", "-c", "echo what went wrong >&2; exit 3"),
@@ -203,6 +204,30 @@ def test_a_paid_command_asks_before_it_runs(tmp_path: Path) -> None:
     assert not made.exists()
     hostler("resume", "-")
     assert made.exists()
+
+
+def test_two_unapproved_nodes_hold_nothing_up_are_told_together_and_one_is_taken_up_while_the_run_goes_on(
+    tmp_path: Path,
+) -> None:
+    """R7."""
+    fifo = tmp_path / "fifo"
+    pay = [command(key, "true", effect="paid-cloud") for key in ("pay1", "pay2")]
+    free = [command("a", "true"), command("b", "true", after=("a",))]
+    with started("run", graph(tmp_path, held("long", fifo), *pay, *free)) as run:
+        run_id = read_until(run, "b  completed")[0]
+        waiting = told("approve", run_id, code=3)["waiting_on"]
+        assert [each["node"] for each in waiting] == ["pay1", "pay2"]
+        hostler(*waiting[0]["command"].split()[1:])
+        read_until(run, "pay1  completed")
+        assert statuses(run_id)["long"] == "running", "it was taken up at once"
+        let_go(fifo)
+        said = run.communicate(timeout=20)[0]
+        assert run.returncode == 3
+    assert waiting[1]["command"] in said
+    assert waiting[0]["command"] not in said
+    assert statuses(run_id) == {
+        "long": "completed", "pay1": "completed", "pay2": "approval-required", "a": "completed", "b": "completed",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["HOSTLER_NODE", "HOSTLER_PRINCIPAL"])
@@ -314,6 +339,7 @@ def test_a_second_signal_does_not_wait_for_the_grace(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_on_a_terminal_stops_in_good_order_and_resume_goes_on(tmp_path: Path) -> None:
+    """Field case 6."""
     fifo = tmp_path / "fifo"
     with Terminal("run", graph(tmp_path, held("work", fifo), command("after", "true", after=("work",)))) as terminal:
         terminal.expect("running")

@@ -36,9 +36,15 @@ def count(input):
         return len(fifo.read())
 
 
+@compute
+def double(input):
+    return 2 * input
+
+
 @workflow("counting", version=1)
-def counting(build, fifo: str, log: str):
-    return build.call(count, key="count", input={"fifo": fifo, "log": log})
+def counting(build, folder: str):
+    made = [build.call(count, key=key, input={"fifo": f"{folder}/{key}", "log": f"{folder}/{key}.log"}) for key in "ab"]
+    return build.call(double, key="after", input=made[0], after=made)
 """
 
 
@@ -53,6 +59,7 @@ def killed(*arguments: str, node: str, begun: Callable[[str], Any] = find_leftov
 
 
 def test_a_failed_node_is_retried_and_what_was_skipped_for_it_runs(tmp_path: Path) -> None:
+    """R16."""
     there = tmp_path / "there"
     workflow = graph(
         tmp_path,
@@ -125,30 +132,40 @@ def test_an_effect_that_did_not_happen_is_settled_to_run_again(tmp_path: Path) -
 
 
 def test_interrupted_trusted_code_runs_again_only_by_a_replay(tmp_path: Path) -> None:
-    fifo, log = tmp_path / "fifo", tmp_path / "log"
-    os.mkfifo(fifo)
+    """R13: of two nodes that were interrupted the one that is named runs again, and each time needs a grant anew."""
     path = tmp_path / "counting.py"
     path.write_text(COMPUTE, encoding="utf-8")
-    arguments = (str(path), "-i", f"fifo={fifo}", "-i", f"log={log}")
-    run_id = killed(*arguments, node="count", begun=lambda _: log.exists())
+    logs = {key: tmp_path / f"{key}.log" for key in "ab"}
+    for key in "ab":
+        os.mkfifo(tmp_path / key)
+    arguments = (str(path), "-i", f"folder={tmp_path}")
+    run_id = killed(*arguments, node="b", begun=lambda _: all(log.exists() for log in logs.values()))
     hostler("resume", run_id, code=3)
-    (waiting,) = shown(run_id)["waiting_on"]
-    assert waiting["command"] == f"hostler replay {run_id} count"
+    assert statuses(run_id) == {"a": "ambiguous-code", "b": "ambiguous-code", "after": "pending"}
+    commands = {waiting["node"]: waiting["command"] for waiting in shown(run_id)["waiting_on"]}
+    assert commands == {key: f"hostler replay {run_id} {key}" for key in "ab"}
     assert finished("resume", run_id).returncode == 3, "it does not run again by itself"
-    hostler(*waiting["command"].split()[1:])
+    hostler(*commands["a"].split()[1:])
     with started("resume", run_id) as run:
         read_until(run, "running  (attempt 2)")
-        until(lambda: log.read_text().count("ran") == 2)
+        until(lambda: logs["a"].read_text().count("ran") == 2)
         os.kill(run.pid, signal.SIGKILL)
         run.wait(timeout=10)
     assert finished("resume", run_id).returncode == 3, "an interrupted replay needs a new grant"
-    assert log.read_text() == "ran\nran\n"
-    hostler(*waiting["command"].split()[1:])
+    assert {key: log.read_text() for key, log in logs.items()} == {"a": "ran\nran\n", "b": "ran\n"}
+    hostler(*commands["a"].split()[1:])
     with started("resume", run_id) as run:
         read_until(run, "running  (attempt 3)")
-        let_go(fifo)
+        let_go(tmp_path / "a")
+        assert run.wait(timeout=20) == 3
+    assert statuses(run_id) == {"a": "completed", "b": "ambiguous-code", "after": "pending"}
+    hostler(*commands["b"].split()[1:])
+    with started("resume", run_id) as run:
+        read_until(run, "running  (attempt 2)")
+        let_go(tmp_path / "b")
         assert run.wait(timeout=20) == 0
-    assert shown(run_id)["outputs"] == 3
+    assert shown(run_id)["outputs"] == 6
+    assert {key: log.read_text().count("ran") for key, log in logs.items()} == {"a": 3, "b": 2}
 
 
 def test_why_says_what_a_failed_and_a_skipped_node_need(tmp_path: Path) -> None:

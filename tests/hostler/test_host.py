@@ -224,6 +224,7 @@ def test_a_resting_run_is_handed_back_and_goes_on_elsewhere():
 
 
 def test_cancelling_a_run_ends_its_processes_before_it_is_called_cancelled():
+    """Field case 2."""
     with Host() as host:
         run = host.submit(long)
         until(lambda: node_status(run.run_id, "long") == "running")
@@ -296,7 +297,7 @@ def test_many_runs_share_a_host():
 
 
 def test_time_and_memory_per_node_do_not_grow_with_size():
-    """Counted, not timed: commits and events a node are the same at 50 and at 400 nodes."""
+    """R15: counted, not timed: commits and events a node are the same at 50 and at 400 nodes."""
 
     def cost(length: int) -> tuple[int, int]:
         with Host() as host:
@@ -309,6 +310,29 @@ def test_time_and_memory_per_node_do_not_grow_with_size():
     (few_commits, few_events), (many_commits, many_events) = cost(50), cost(400)
     assert many_commits - few_commits <= 350
     assert many_events - few_events == 350 * 3
+
+
+def test_a_subscriber_that_raises_keeps_nothing_from_the_others_and_hears_no_more():
+    """Field case 84: one that is broken never stops the delivery to the rest."""
+    heard: dict[str, list[Any]] = {"before": [], "broken": [], "after": []}
+
+    def breaks(report: Any) -> None:
+        heard["broken"].append(report)
+        raise RuntimeError("a broken subscriber")
+
+    with Host() as host:
+        run = host.submit(long)
+        until(lambda: sleepers(run.run_id))
+        run.subscribe(heard["before"].append)
+        run._listeners.append(breaks)
+        run.subscribe(heard["after"].append)
+        known = len(heard["before"])
+        run.cancel()
+        assert run.wait(timeout=30).status is RunStatus.CANCELLED
+        until(lambda: any(hasattr(report, "drained") for report in heard["after"]))
+    assert heard["after"] == heard["before"]
+    assert len(heard["after"]) > known + 1
+    assert heard["broken"] == heard["after"][known : known + 1]
 
 
 def test_a_closed_host_says_so():

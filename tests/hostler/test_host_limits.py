@@ -183,6 +183,8 @@ def test_a_failing_program_is_told_by_its_code_and_its_last_words():
 
 
 def test_a_program_killed_from_outside_is_retryable_and_said_so():
+    """Field case 17."""
+
     def killed(ctx):
         ctx.run(["sh", "-c", "kill -9 $$"])
 
@@ -269,6 +271,7 @@ def test_what_an_interrupted_attempt_left_is_gone_before_the_next_one():
 
 
 def test_progress_reaches_subscribers_clamped_and_never_going_back():
+    """Field case 24."""
     reports = []
 
     def works(ctx):

@@ -194,6 +194,7 @@ def test_a_host_whose_actors_keep_breaking_gives_up_and_its_run_can_be_resumed()
 
 
 def test_a_broken_supervisor_ends_the_host_and_nobody_waits_for_ever():
+    """Field case 84: whoever waits is told at once."""
     with Host() as host:
         run = host.submit(two)
         until(lambda: STARTED)

@@ -73,6 +73,7 @@ def submitting(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def test_processes_that_submit_the_same_key_at_once_all_get_the_one_run(tmp_path):
+    """Field case 23."""
     (tmp_path / "once.toml").write_text(GRAPH)
     told = [process.communicate(timeout=60) for process in [submitting(tmp_path, "submit", "--json") for _ in range(6)]]
     assert all(err == "" for _, err in told), told

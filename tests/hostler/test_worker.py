@@ -194,7 +194,7 @@ def flow(build: Build):
 
 
 def test_trusted_code_that_is_cancelled_after_its_call_is_ambiguous(tmp_path, monkeypatch):
-    """It may have done anything; only before the call is it cancelled."""
+    """R9: it may have done anything; only before the call is it cancelled."""
     monkeypatch.setattr("actors.scheduling.stopping.GRACE_S", 0.2)
     with Host() as host:
         run = host.start(compiled(tmp_path, HANGS))

@@ -43,6 +43,7 @@ def alive(pid: int) -> bool:
 
 
 def test_the_exit_code_the_signal_and_who_asked_are_told_apart() -> None:
+    """Field case 17."""
     assert finished(start("sh", "-c", "exit 3")) == (3, None, None)
     assert finished(start("sh", "-c", "kill -9 $$")) == (None, signal.SIGKILL, None)
     process = start("sleep", "600")
@@ -87,6 +88,7 @@ def test_a_program_that_does_not_read_its_input_is_not_waited_for() -> None:
 
 
 def test_it_has_its_own_session_and_none_of_our_descriptors() -> None:
+    """Field case 8: no terminal that it could be stopped by."""
     told: list[bytes] = []
     with open("/dev/null") as ours:
         os.set_inheritable(ours.fileno(), True)
@@ -116,7 +118,7 @@ os.write(1, b"fed %d" % fed[0])
 
 
 def test_any_volume_on_both_streams_is_drained_with_flat_memory_while_input_is_fed(tmp_path: Path) -> None:
-    """200 MB in alternating blocks of 1 MB, 20 MB of input meanwhile."""
+    """Field case 14: 200 MB in alternating blocks of 1 MB, 20 MB of input meanwhile."""
     code = f"""
         import resource
         from pathlib import Path
@@ -144,6 +146,7 @@ def test_any_volume_on_both_streams_is_drained_with_flat_memory_while_input_is_f
 
 
 def test_much_error_output_before_the_input_is_read_does_not_block() -> None:
+    """Field case 14."""
     code = "import os; os.write(2, b'e' * 10_000_000); os.write(1, str(len(os.read(0, 100))).encode())"
     told: list[bytes] = []
     assert finished(start(PYTHON, "-c", code, stdin=b"hello", on_stdout=told.append))[0] == 0
@@ -151,6 +154,7 @@ def test_much_error_output_before_the_input_is_read_does_not_block() -> None:
 
 
 def test_a_line_of_50_mb_without_an_end_is_no_trouble(tmp_path: Path) -> None:
+    """Field case 26."""
     process = start("sh", "-c", "head -c 50000000 /dev/zero", stdout_log=tmp_path / "out", keep_bytes=1 << 16)
     assert finished(process)[0] == 0
     assert (tmp_path / "out").stat().st_size < (1 << 16) + 100
@@ -210,6 +214,7 @@ os.wait()
 
 
 def test_a_tree_is_ended_whole_with_its_own_sessions(tmp_path: Path) -> None:
+    """Field case 2."""
     process = start("sh", "-c", TREE.format(tmp_path))
     pids = [process.pid, pid_written(tmp_path / "child"), pid_written(tmp_path / "session")]
     ended = process.end(grace_s=LIMIT_S, reason="cancel")
@@ -255,6 +260,7 @@ def test_who_asked_may_shorten_the_grace_while_it_lasts_and_nobody_else() -> Non
 
 
 def test_each_process_gets_exactly_one_request(tmp_path: Path) -> None:
+    """Field case 6."""
     note = tmp_path / "note"
     command = f"'{PYTHON}' -c '{RECORDER}' {note} & '{PYTHON}' -c '{RECORDER}' {note}2 & wait"
     process = start("sh", "-c", f"trap : TERM; {command}; wait")

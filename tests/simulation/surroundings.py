@@ -49,6 +49,7 @@ class Work:
         gate: Whether it asked to be let through to its outside write, and the answer: allowed or refused.
         did: Whether it has had its effect.
         orphan: Whether its host is gone, or has given up on it.
+        hangs: Whether it does not go on: until it is asked to stop (`idle`), or whatever is asked (`deaf`).
 
     """
 
@@ -60,6 +61,7 @@ class Work:
     gate: str | None = None
     did: bool = False
     orphan: bool = False
+    hangs: str | None = None
 
     @property
     def node(self) -> str:
@@ -76,9 +78,13 @@ class Work:
         """Whether its effect comes only after its gate."""
         return self.resume in RECOVERABLE
 
+    def stuck(self) -> bool:
+        """Say whether it does nothing by itself now."""
+        return self.hangs == "deaf" or (self.hangs == "idle" and self.reason is None)
+
     def may_act(self) -> bool:
         """Say whether it could have its effect now."""
-        return not self.did and not self.reconciling and (not self.gated or self.gate == "allowed")
+        return not self.did and not self.reconciling and not self.stuck() and (not self.gated or self.gate == "allowed")
 
 
 @dataclass

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from store.policy import Resume
 from store.proving import numbers, prove
 from tests.simulation.world import World
 from tests.store.stores import DiskStore
@@ -20,6 +21,20 @@ def test_every_run_ends_whatever_happens(block: int) -> None:
             World(seed).play()
         except BaseException as error:
             error.add_note(f"play it again with: scripts/simulate --seed {seed} --schedules 1")
+            raise
+
+
+@pytest.mark.parametrize("seed", [487, 1496])
+def test_a_host_that_is_killed_at_any_step_leaves_nothing_undone_and_nothing_twice(seed: int) -> None:
+    """Not by chance only: the host dies once at each step of a run with every class of resume in it."""
+    world = World(seed)
+    assert {node.policy.resume for node in world.planned.values()} == set(Resume)
+    world.play()
+    for step in range(1, world.steps):
+        try:
+            World(seed, kill_at=step).play()
+        except BaseException as error:
+            error.add_note(f"play it again with: scripts/simulate --seed {seed} --schedules 1 --kill-at-each-step")
             raise
 
 

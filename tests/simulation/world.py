@@ -1,5 +1,8 @@
 """A run in a world of chance: a store that commits late, executors that fail, hang, die and lie, people who interfere.
 
+Messages come in any order, and old ones now and then once more. What executors say may be wrong in every way that can
+be told from the truth: only who denies having reached the world, and did reach it, could not be found out by anybody.
+
 One seed decides everything, so whatever goes wrong can be played again. After a crash only what was committed is
 left, and the work of the dead host goes on until somebody ends it.
 """
@@ -33,6 +36,7 @@ from actors.messages import (
     Drain,
     Due,
     LeftoversEnded,
+    NotAdmitted,
     PlannerAnswered,
     PublicationWanted,
     RequestsArrived,
@@ -46,13 +50,15 @@ from actors.scheduling.operators import as_value
 from actors.scheduling.shares import OCCUPYING
 from actors.scheduling.spending import retry_misfit, shortages
 from actors.scheduling.state import load
+from hostler.views.waiting import waiting_on
+from hostres.errors import Code
 from store.amounts import Usage
 from store.budgets import Books, Entry, fold
 from store.clock import Stamp, instant
 from store.contracts import EventKind, GrantAction, NodeRecord, Request, RequestKind
 from store.evidence import awaits_approval, is_judged_again
 from store.ledgers import HOLDING
-from store.lifecycle import FINAL, RESTING, RUN_FINAL, Status, run_status
+from store.lifecycle import FINAL, RESTING, RUN_FINAL, RUN_RESTING, RunStatus, Status, run_status
 from store.policy import FailureCode, Resume
 from store.requests import cancel_id
 from store.transactions import Transaction
@@ -63,6 +69,10 @@ from tests.store.stores import AnyStore
 
 UNKNOWN = {Status.AMBIGUOUS, Status.AMBIGUOUS_CODE}
 MOST_STEPS = 4000
+REFUSALS = (Code.INVALID_CLAIMS, Code.CONFLICT, Code.UNSAFE_STATE, Code.UNAVAILABLE, Code.INTERNAL)
+"""What the machine may answer to an ask that it does not admit."""
+REPEATABLE = (Returned, PlannerAnswered, NotAdmitted)
+"""Messages of which an old one may come again: it is told by its number that it is old."""
 
 
 class World:
@@ -70,10 +80,12 @@ class World:
 
     Attributes:
         steps: How much has happened.
+        kill_at: Besides all that happens by chance, the host is killed at this step.
 
     """
 
-    def __init__(self, seed: int, store: AnyStore | None = None) -> None:
+    def __init__(self, seed: int, store: AnyStore | None = None, *, kill_at: int | None = None) -> None:
+        self.kill_at = kill_at
         self.random = random.Random(seed)
         self.model = Model(random_graph(self.random), limits=random_limits(self.random), store=store)
         self.planned = {node.key: node for node in self.model.plan.nodes}
@@ -93,18 +105,25 @@ class World:
             self.steps += 1
             assert self.steps < MOST_STEPS, f"the run never ends: {self.statuses()}"
             troubled = self.steps < calm_after
-            if troubled and self.random.random() < 0.12:
+            if self.steps == self.kill_at:
+                self.take_over()
+            elif troubled and self.random.random() < 0.12:
                 self.interfere()
             elif not self.step():
                 if self.state.left:
                     self.take_over()
                 elif not self.answer_people() and not self.step(timers=True):
-                    raise AssertionError(f"nothing can happen any more: {self.statuses()}")
+                    assert self.hanging(), f"nothing can happen any more: {self.statuses()}"
+                    self.take_over()  # a person ends the program in which it hangs
         self.check_end()
 
     def over(self) -> bool:
         """Say whether the run has ended, durably, and its host is done with it."""
         return self.state.left and not self.uncommitted and self.model.status in RUN_FINAL
+
+    def hanging(self) -> bool:
+        """Say whether the host waits for work that was cancelled and is deaf to that, which is told as it is."""
+        return any(work.hangs == "deaf" and work.reason == "cancel" and not work.orphan for work in self.works)
 
     def statuses(self) -> dict[str, str]:
         """Return where the nodes stand in memory."""
@@ -123,6 +142,7 @@ class World:
         self.planners: dict[tuple[str, int], AskPlanner] = {}
         self.timers: list[SetTimer] = []
         self.inbox: list[SchedulingMessage] = []
+        self.delivered: list[SchedulingMessage] = []
         self.leftovers: list[EndLeftovers] = []
         self.uncommitted: deque[tuple[Transaction, list[Action]]] = deque()
         self.state = load(
@@ -200,7 +220,8 @@ class World:
         assert (lease is not None) is bool(action.plan.policy.claims or action.plan.keys), "claims without a lease"
         if node.noticeable:
             assert not [work for work in self.works if work.node == action.node], "it runs beside what is left of it"
-        self.works.append(Work(self.planned[action.node], action.attempt, reconciling, lease))
+        hangs = self.random.choices([None, "idle", "deaf"], [90, 6, 4])[0]
+        self.works.append(Work(self.planned[action.node], action.attempt, reconciling, lease, hangs=hangs))
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
@@ -210,7 +231,7 @@ class World:
         happenings += [partial(self.admit, key) for key in self.machine.fitting()]
         happenings += [partial(self.end_leftovers, asked) for asked in self.leftovers]
         happenings += [partial(self.plan, key) for key in self.planners]
-        happenings += [partial(self.work, work) for work in self.works if not work.orphan]
+        happenings += [partial(self.work, work) for work in self.works if not work.orphan and not work.stuck()]
         happenings += [partial(self.act, work) for work in self.works if work.orphan and work.may_act()]
         if self.uncommitted:
             happenings += [self.commit] * 3
@@ -218,14 +239,35 @@ class World:
         happenings += [partial(self.fire, timer) for timer in self.timers if due or timer.timer.kind == "retry"]
         if not happenings:
             return False
+        if self.random.random() < 0.02:
+            happenings = [partial(self.wake, work) for work in self.works if work.hangs] or happenings
+        if self.delivered and self.random.random() < 0.02:
+            happenings = [partial(self.repeat, self.random.choice(self.delivered))]
         self.random.choice(happenings)()
         return True
 
+    def wake(self, work: Work) -> None:
+        """Let work that hung go on, perhaps long after its host has given up on it."""
+        work.hangs = None
+
     def deliver(self, message: SchedulingMessage) -> None:
         self.inbox.remove(message)
+        if isinstance(message, REPEATABLE):
+            self.delivered.append(message)
         self.send(message)
 
+    def repeat(self, message: SchedulingMessage) -> None:
+        """Deliver once more what was delivered already; no node may move by it."""
+        before = {key: node.record for key, node in self.state.nodes.items()}
+        self.send(message)
+        assert before == {key: node.record for key, node in self.state.nodes.items()}, f"moved by an old {message}"
+
     def admit(self, key: tuple[str, int]) -> None:
+        if self.random.random() < 0.05:
+            del self.machine.asks[key]
+            code = self.random.choice(REFUSALS)
+            self.inbox.append(NotAdmitted(node=key[0], number=key[1], code=code, message="m", todo="t"))
+            return
         self.leases[key] = self.machine.admit(key)
         ticket = self.leases[key]
         self.inbox.append(Admitted(node=key[0], number=key[1], ticket=ticket, admitted_boot_ns=self.clock_ms))
@@ -282,14 +324,15 @@ class World:
         )
 
     def outcome(self, work: Work) -> Outcome:
-        """Return how an attempt ends; it never claims an effect that it did not have, nor denies one as undispatched."""
+        """Return how an attempt ends; it may claim an effect that it did not have, but denies none as undispatched."""
         if work.reason is not None and self.random.random() < 0.8:
             return Aborted(reason=work.reason, left=("x",) if self.random.random() < 0.05 else ())
-        if (work.did or work.resume is Resume.DETERMINISTIC) and self.random.random() < 0.75:
+        honest = work.did or work.resume is Resume.DETERMINISTIC
+        if self.random.random() < (0.75 if honest else 0.05):
             return replace(self.value(work, {"n": self.random.randint(0, 9)}), usage=self.usage())
         dispatched = work.did or self.random.random() < 0.8
-        code, usage = self.random.choice(list(FailureCode)), self.usage()
-        return Failed(code=code, message="m", todo="t", dispatched=dispatched, usage=usage)
+        code, retryable, usage = self.random.choice(list(FailureCode)), self.random.random() < 0.5, self.usage()
+        return Failed(code=code, message="m", todo="t", dispatched=dispatched, retryable=retryable, usage=usage)
 
     def usage(self) -> Usage | None:
         """Return what an attempt says that it spent; most say nothing."""
@@ -359,8 +402,11 @@ class World:
     def answer(self, key: str) -> bool:
         status = self.state.nodes[key].status
         if status in UNKNOWN:
-            for work in [work for work in self.works if work.node == key and work.orphan]:
-                self.remove(work)  # whoever says what an attempt did has ended what is left of it
+            for work in [work for work in self.works if work.node == key]:
+                if not work.orphan:
+                    self.end(work)  # whoever says what an attempt did has ended what is left of it
+                if work in self.works:
+                    self.remove(work)
         happened = self.effects.happened[key] > 0
         match status:
             case Status.APPROVAL_REQUIRED:
@@ -426,6 +472,8 @@ class World:
         if not self.uncommitted:
             assert {node.key: node.record for node in nodes} == self.model.records
             assert state.status is self.model.status
+            if state.status in RUN_RESTING:
+                self.check_reasons()
         self.finished |= {key for key, record in self.model.records.items() if record.status is Status.COMPLETED}
 
     def check_evidence(self, record: NodeRecord) -> None:
@@ -465,6 +513,20 @@ class World:
             assert cap is None or excused or all(number <= cap for number in active.values())
         if not self.uncommitted:
             assert {one.node: one for one in self.model.seen.ledgers} == books.ledgers
+
+    def check_reasons(self) -> None:
+        """A run that rests names every node that keeps it so, why, and what to type."""
+        waiting = waiting_on(RUN_ID, self.model.plan, self.model.records.values())
+        assert {each.node for each in waiting} == {
+            key for key, record in self.model.records.items() if record.status in RESTING
+        }
+        exhausted = self.state.status is RunStatus.BUDGET_EXHAUSTED  # of which ready nodes are the reason
+        assert exhausted or self.state.status.value in {each.reason.value for each in waiting}
+        for each in waiting:
+            assert each.message
+            assert each.command.startswith(f"hostler {each.command.split()[1]} {RUN_ID} {each.node}")
+            blocked = self.model.records[each.node]
+            assert blocked.status is not Status.BLOCKED or blocked.failure is not None
 
     def check_end(self) -> None:
         """Nothing is held once all messages have arrived, and every node has ended with a reason."""

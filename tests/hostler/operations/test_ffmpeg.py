@@ -117,7 +117,7 @@ def test_the_complaint_is_the_line_that_says_what_is_wrong(stderr: bytes, said: 
 
 
 def test_who_ended_it_decides_before_what_it_said() -> None:
-    """A foreign signal, trapped or not, is worth another try; a fault of the file is not."""
+    """Field case 17: a foreign signal, trapped or not, is worth another try; a fault of the file is not."""
     killed = failure("ffmpeg", 128 + 9, b"[error] half a line")
     assert killed.message == "ffmpeg was ended from outside by SIGKILL"
     assert killed.retryable
@@ -176,7 +176,7 @@ def test_it_is_called_without_terminal_within_its_threads_and_under_a_short_name
 
 
 def test_a_failure_leaves_nothing_under_the_final_name(tmp_path: Path) -> None:
-    """A 0-byte file must never look like a result."""
+    """Field case 18: a 0-byte file must never look like a result."""
     fake = executable(
         tmp_path / "bin" / "ffmpeg",
         '#!/bin/sh\nfor last; do :; done\n: > "${last#file:}"\necho "[fatal] no" >&2\nexit 1\n',

@@ -28,7 +28,7 @@ def test_a_file_gets_its_name_in_folders_that_are_made_and_the_source_stays(here
 
 
 def test_a_file_with_other_content_is_not_overwritten_unasked(here: Bench) -> None:
-    """A person may have made it."""
+    """Field case 19: a person may have made it."""
     (here.folder / "talk.mp4").write_text("mine")
     with pytest.raises(OperationFailed) as caught:
         publish(here.ctx, PublishInput(source="made.mp4", target="talk.mp4"))

@@ -54,7 +54,7 @@ def test_a_video_is_scaled_and_keeps_its_shape_length_and_sound(tmp_path: Path) 
     "name", ["-x.mp4", "a:b.mp4", "http:x.mp4", " lead.mp4", "q.mp4 ", "-n/x.mp4", "é\n'$(x)%d.mp4"]
 )
 def test_names_that_ffmpeg_reads_as_syntax_are_just_names(tmp_path: Path, name: str) -> None:
-    """Dash, colon, protocol, blanks, a folder that looks like an option, a pattern."""
+    """Field case 29: dash, colon, protocol, blanks, a folder that looks like an option, a pattern."""
     here = bench(tmp_path)
     source = here.folder / name
     source.parent.mkdir(exist_ok=True)

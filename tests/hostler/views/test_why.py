@@ -1,9 +1,12 @@
 """Why a run or a node does not move: a paragraph for every status, and a command that exists."""
 
+from dataclasses import replace
+
 import pytest
 
 from hostler.commands import COMMANDS
 from hostler.views.why import Scene, why_node, why_run
+from hostres.leftovers import Leftover
 from hostres.rows import ADMITTED, WAITING, Blocked, Row
 from store.lifecycle import RunStatus, Status
 from store.reader import Owner, RunView
@@ -86,6 +89,16 @@ def test_a_running_node_names_its_ticket() -> None:
     said = why_node(scene(node("text", Status.RUNNING, attempt=2), tickets={"text": ticket(ADMITTED)}), "text")
     assert "Attempt 2 has run since" in said.text
     assert "holds whisper=1 with ticket 41" in said.text
+
+
+def test_a_running_node_says_that_it_is_being_cancelled_and_which_of_its_processes_were_stopped() -> None:
+    running = node("text", Status.RUNNING, attempt=1, cancelling=True)
+    ffmpeg = Leftover(pid=7, start_time=1.0, command=("ffmpeg", "-i"), run_id=RUN_ID, node="text", stopped=True)
+    other = replace(ffmpeg, pid=8, node="audio")
+    said = why_node(replace(scene(running), stopped=[ffmpeg, other]), "text")
+    assert "It is being cancelled, and will be once nothing of it lives." in said.text
+    assert "Somebody has stopped ffmpeg -i (pid 7): nothing" in said.text
+    assert said.command == "kill -CONT 7"
 
 
 def test_a_skipped_node_names_what_failed_and_how_to_try_that_again() -> None:
