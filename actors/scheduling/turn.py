@@ -85,7 +85,7 @@ class Turn:
         after = check_path(node.key, before, path)
         if after in FINAL:
             changes.setdefault("finished_at", self.stamp.at)
-        node.record = node.record.model_copy(update={"status": after, **changes})
+        node.record = node.record.but({"status": after, **changes})
         self.state.tally[before] -= 1
         self.state.tally[after] += 1
         trail = self._trails.setdefault(node.key, _Trail(before))
@@ -95,7 +95,7 @@ class Turn:
 
     def change(self, node: NodeState, **changes: Any) -> None:
         """Change the record of *node* without moving it."""
-        node.record = node.record.model_copy(update=changes)
+        node.record = node.record.but(changes)
         self._trails.setdefault(node.key, _Trail(node.status))
 
     def event(
