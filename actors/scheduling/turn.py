@@ -88,15 +88,19 @@ class Turn:
         node.record = node.record.but({"status": after, **changes})
         self.state.tally[before] -= 1
         self.state.tally[after] += 1
-        trail = self._trails.setdefault(node.key, _Trail(before))
+        trail = self._trails.get(node.key)
+        if trail is None:
+            trail = self._trails[node.key] = _Trail(before)
         trail.path += path
-        trail.data.update(data or {})
+        if data:
+            trail.data.update(data)
         trail.principal = principal or trail.principal
 
     def change(self, node: NodeState, **changes: Any) -> None:
         """Change the record of *node* without moving it."""
         node.record = node.record.but(changes)
-        self._trails.setdefault(node.key, _Trail(node.status))
+        if node.key not in self._trails:
+            self._trails[node.key] = _Trail(node.status)
 
     def event(
         self,
