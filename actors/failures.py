@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from actors.outcomes import Failed
 from hostres.errors import Code, HostlerError, describe
 from store.policy import FailureCode
 
@@ -139,3 +140,10 @@ def _first_problem(error: ValidationError) -> str:
     path = ".".join(str(part) for part in fault["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{error.title}.{path}: {fault['msg']}{more}" if path else f"{error.title}: {fault['msg']}{more}"
+
+
+def failed_by(fault: Fault, *, dispatched: bool) -> Failed:
+    """Return a fault as the outcome of an attempt."""
+    return Failed(
+        code=fault.code, message=fault.message, todo=fault.todo, retryable=fault.retryable, dispatched=dispatched
+    )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from actors.outcomes import Finding
 from actors.scheduling.state import Port
@@ -138,3 +138,19 @@ class Compute:
     def __call__(self, input: Any) -> Any:
         """Call it as the function it is."""
         return self.function(input)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """How a worker process is started and what it is to call.
+
+    Attributes:
+        argv: The program; the number of the descriptor of its channel is added.
+        code: What to call and where it is, for that program.
+        bundle: The stored code that it loads, None if it loads what is installed.
+
+    """
+
+    argv: tuple[str, ...]
+    code: dict[str, JsonValue]
+    bundle: bytes | None = None

@@ -8,10 +8,9 @@ from typing import Any
 from pydantic import BaseModel, JsonValue
 
 from actors.control import Control, OperationAborted
-from actors.failures import fault_of
+from actors.failures import failed_by, fault_of
 from actors.operations import ExactPlan, Operation, Preparation
 from actors.outcomes import Exact, Failed, Prepared
-from actors.worker import failed_by
 from store.plans import NodePlan
 from store.values import canonical
 

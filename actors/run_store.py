@@ -147,6 +147,7 @@ class RunStore(Shell):
             tell(commit.reply_to, CommitRefused(number=commit.number, error=refusal))
         for address, number in made.items():
             tell(address, Committed(number=number))
+        self._store.tidy()
 
     def _gone(self) -> HostlerError | None:
         """Say what is missing without which no write of this host may count."""

@@ -1,9 +1,15 @@
-"""The only actor that knows the time: it sends `Due`. Durations are monotonic; nothing here reads a wall clock."""
+"""The only actor that knows the time: it sends `Due`. Durations are monotonic; nothing here reads a wall clock.
+
+What it is told of timers it does at once, on the thread of whoever tells it: each node sets and forgets some, and a
+switch to the actor's own thread and back would cost ten times as much.
+"""
 
 import heapq
 import threading
 import time
 from typing import Any
+
+import pykka
 
 from actors.actions import Address, CancelTimer, SetTimer, TimerName
 from actors.host_messages import ChangeTimers, StopTimers
@@ -18,6 +24,7 @@ class Timer(Shell):
 
     def __init__(self, *, name: str = "timer", parent: Address | None = None) -> None:
         super().__init__(name=name, parent=parent)
+        self._actor_ref = _Ref(self)
         self._changed = threading.Condition()
         self._heap: list[tuple[float, int, Key]] = []
         self._set: dict[Key, tuple[int, Address]] = {}
@@ -77,3 +84,14 @@ class Timer(Shell):
     def _drop_forgotten(self) -> None:
         while self._heap and self._set.get(self._heap[0][2], (0,))[0] != self._heap[0][1]:
             heapq.heappop(self._heap)
+
+
+class _Ref(pykka.ActorRef[Timer]):
+    """Where the timer is told."""
+
+    def tell(self, message: Any) -> None:
+        actor = self._actor_weakref() if isinstance(message, ChangeTimers | StopTimers) else None
+        if actor is None or not self.is_alive():
+            super().tell(message)
+        else:
+            actor.on_receive(message)

@@ -19,10 +19,9 @@ from actors.context import Assignment, Context, Host
 from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files
 from actors.evidence_file import NAME, VARIABLE, read_evidence
-from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, fault_of, fault_of_code, too_large
-from actors.operations import Compute, Operation, Previous, Reconciliation
+from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, failed_by, fault_of, fault_of_code, too_large
+from actors.operations import Compute, Entry, Operation, Previous, Reconciliation
 from actors.outcomes import Aborted, Found, Outcome, Value
-from actors.worker import Entry, failed_by, perform_in_worker
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from store.content import sha256_of
@@ -112,6 +111,8 @@ def in_worker(code: Operation | Compute | None, policy: Policy) -> bool:
 
 
 def _in_worker(job: Job, context: Context, control: Control) -> Outcome:
+    from actors.worker import perform_in_worker  # noqa: PLC0415 - many programs have no use for it
+
     code = job.code
     assert code is not None
     given(canonical(job.plan.input), code.input_type)  # what does not fit never gets as far as a process

@@ -8,17 +8,15 @@ worker gave counts once nothing of it runs any more.
 import contextlib
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
-
-from pydantic import JsonValue
 
 from actors.context import Context, Host, Tail, left_behind, process_failed
 from actors.control import Control
 from actors.conversation import Conversation
-from actors.failures import MAX_TRACEBACK_BYTES, Fault, fault_of
+from actors.failures import MAX_TRACEBACK_BYTES, Fault, failed_by, fault_of
 from actors.frames import Channel, FrameError
-from actors.outcomes import Aborted, Failed, Outcome, Value
+from actors.operations import Entry
+from actors.outcomes import Aborted, Outcome, Value
 from actors.worker_messages import MAX_WORDS_OF_WORKER, Stop, frame_of
 from hostres.process import Ended, Supervised
 from store.plans import NodePlan
@@ -28,22 +26,6 @@ LEFT_BEHIND_GRACE_S: Final = 2.0
 """Between TERM and KILL of what a worker leaves behind."""
 
 NAME: Final = "its worker process"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """How a worker process is started and what it is to call.
-
-    Attributes:
-        argv: The program; the number of the descriptor of its channel is added.
-        code: What to call and where it is, for that program.
-        bundle: The stored code that it loads, None if it loads what is installed.
-
-    """
-
-    argv: tuple[str, ...]
-    code: dict[str, JsonValue]
-    bundle: bytes | None = None
 
 
 class Worker:
@@ -115,13 +97,6 @@ def _outcome(talk: Conversation, ended: Ended, control: Control, *, broken: str 
         return talk.answer
     error = process_failed(NAME, ended.exit.code, ended.exit.signal, errors, too_early=" before it gave a result")
     return failed_by(fault_of(error), dispatched=talk.calling)
-
-
-def failed_by(fault: Fault, *, dispatched: bool) -> Failed:
-    """Return a fault as the outcome of an attempt."""
-    return Failed(
-        code=fault.code, message=fault.message, todo=fault.todo, retryable=fault.retryable, dispatched=dispatched
-    )
 
 
 @contextlib.contextmanager

@@ -160,7 +160,8 @@ class Run:
                     self._outcome = self._resting(report) if rests else None
                 case _:
                     pass
-            self._changed.notify_all()
+            if self._outcome is not None or self._error is not None:  # nobody waits for anything else
+                self._changed.notify_all()
             for listener in list(self._listeners):
                 try:
                     listener(report)

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import psutil
-
 from hostres.errors import Code, HostlerError
+from hostres.procfs import environment_of, read_process
 
 NODE: Final = "HOSTLER_NODE"
 PRINCIPAL: Final = "HOSTLER_PRINCIPAL"
@@ -60,15 +59,13 @@ def _agent_id(text: str) -> str:
 
 
 def _ancestors() -> Iterable[Mapping[str, str]]:
-    try:
-        parents = psutil.Process().parents()
-    except psutil.Error:
-        return
-    for parent in parents:
-        try:
-            yield parent.environ()
-        except (psutil.Error, OSError):
-            continue
+    child = read_process(os.getpid())
+    while child is not None:
+        parent = read_process(child.parent)
+        if parent is None or parent.start_time > child.start_time:  # the number is another's by now
+            return
+        yield {os.fsdecode(name): os.fsdecode(value) for name, value in environment_of(parent.pid).items()}
+        child = parent
 
 
 def _user() -> str:

@@ -13,8 +13,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import hostler
-from actors.operations import Compute, Operation
-from actors.worker import Entry
+from actors.operations import Compute, Entry, Operation
 from hostler.bundles import Bundle, unpack
 from hostler.code_at import CodeAt
 from hostler.code_space import PREFIX, entry_of, space_of

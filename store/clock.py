@@ -1,5 +1,6 @@
 """The two clocks whose readings are stored: wall time for people, boot time for durations across processes."""
 
+import functools
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,7 +42,12 @@ def instant(unix_ms: int) -> str:
 
     """
     seconds, milliseconds = divmod(unix_ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
+    return f"{_second(seconds)}.{milliseconds:03d}Z"
+
+
+@functools.lru_cache(maxsize=2)
+def _second(unix_s: int) -> str:
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def unix_ms(at: str) -> int:

@@ -23,9 +23,10 @@ BUSY_SECONDS: Final = 30.0
 
 WAL_BYTES: Final = 1 << 20
 LOG_BYTES_KEPT: Final = 4 << 20
-"""What the log keeps of its size when it starts over; somewhat less than it has at a checkpoint."""
+"""What the log keeps of its size when it starts over; somewhat less than it has when that is due."""
 
-_PAGES_TO_CHECKPOINT: Final = 1000
+_PAGES_TO_CHECKPOINT: Final = 2000
+"""SQLite's own checkpoint, after each commit from here on: for programs that only post a request. See `log_size`."""
 _CACHED_STATEMENTS: Final = 256
 _FIRST_PAUSE_S: Final = 0.00002
 _LONGEST_PAUSE_S: Final = 0.001
@@ -109,18 +110,20 @@ def _look(database: Path, *, untouched: bool) -> sqlite3.Connection:
 
 def log_bytes(database: Path) -> int:
     """Return the size of the write-ahead log, which keeps it when it starts over."""
+    return file_bytes(f"{database}-wal")
+
+
+def file_bytes(path: str) -> int:
+    """Return the size of a file, 0 if there is none."""
     try:
-        return os.stat(f"{database}-wal").st_size  # noqa: PTH116 - after every commit
+        return os.stat(path).st_size  # noqa: PTH116 - before every write
     except FileNotFoundError:
         return 0
 
 
 def _has_journal(database: Path) -> bool:
     """Say whether there is a rollback journal, which only the making of the file has: afterwards there is the log."""
-    try:
-        return os.stat(f"{database}-journal").st_size > 0  # noqa: PTH116 - as above
-    except FileNotFoundError:
-        return False
+    return file_bytes(f"{database}-journal") > 0
 
 
 def _refuse_log_alone(database: Path) -> None:
@@ -200,11 +203,11 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
         try:
             connection.turns = Turns(database)
             if empty:  # later it counts no more, and would begin a write
-                _until_free(connection, "PRAGMA auto_vacuum = INCREMENTAL", BUSY_SECONDS)
+                _until_free(connection, "PRAGMA auto_vacuum = INCREMENTAL", time.monotonic() + BUSY_SECONDS)
             else:
                 with reading(connection, database):
                     refuse_misfit(connection, database, known)
-            _until_free(connection, "PRAGMA journal_mode = WAL", BUSY_SECONDS)
+            _until_free(connection, "PRAGMA journal_mode = WAL", time.monotonic() + BUSY_SECONDS)
             _set_up(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA fullfsync = ON")
@@ -291,9 +294,8 @@ def _nobody_can_write(database: Path) -> bool:
     return not os.path.lexists(f"{database}-shm") and not os.access(database.parent, os.W_OK)
 
 
-def _until_free(connection: sqlite3.Connection, statement: str, busy_seconds: float) -> None:
+def _until_free(connection: sqlite3.Connection, statement: str, deadline: float) -> None:
     """Execute *statement*, which takes a lock; if it is taken, wait without SQLite's own pauses, which starve."""
-    deadline = time.monotonic() + busy_seconds
     pause = _FIRST_PAUSE_S
     while True:
         try:
@@ -315,10 +317,30 @@ def begin_write(connection: sqlite3.Connection, *, busy_seconds: float = BUSY_SE
         busy_seconds: How long to wait for other writers.
 
     """
-    turns = connection.turns if isinstance(connection, _Connection) else None
-    began = time.monotonic()
-    with contextlib.nullcontext() if turns is None else turns.next(busy_seconds):
-        _until_free(connection, "BEGIN IMMEDIATE", began + busy_seconds - time.monotonic())
+    turns = _turns_of(connection)
+    deadline = time.monotonic() + busy_seconds
+    taken = turns is not None and turns.take(busy_seconds)
+    try:
+        _until_free(connection, "BEGIN IMMEDIATE", deadline)
+    finally:
+        if taken and turns is not None:
+            turns.give_up()
+
+
+def _turns_of(connection: sqlite3.Connection) -> Turns | None:
+    return connection.turns if isinstance(connection, _Connection) else None
+
+
+def next_turn(connection: sqlite3.Connection, busy_seconds: float) -> contextlib.AbstractContextManager[None]:
+    """Be the next one to write while the block waits for the write lock.
+
+    Args:
+        connection: From `open_writer`.
+        busy_seconds: How long to wait for that at most.
+
+    """
+    turns = _turns_of(connection)
+    return contextlib.nullcontext() if turns is None else turns.next(busy_seconds)
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
@@ -359,7 +381,7 @@ def reading(connection: sqlite3.Connection, database: Path) -> Iterator[None]:
         connection.execute("BEGIN")
         try:
             # The snapshot begins with the first look, which waits where another program recovers the log.
-            _until_free(connection, "SELECT 1 FROM sqlite_schema LIMIT 1", BUSY_SECONDS)
+            _until_free(connection, "SELECT 1 FROM sqlite_schema LIMIT 1", time.monotonic() + BUSY_SECONDS)
             yield
         finally:
             roll_back(connection)

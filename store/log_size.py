@@ -1,10 +1,11 @@
 """How large the write-ahead log may grow, whoever reads for however long.
 
 SQLite starts the log over once all of it is in the file and nobody reads a state that needs it. Readers that follow
-each other closely keep it from that moment, one that stays keeps it growing. So above `LOG_BYTES` the moment is
-made: a checkpoint that holds up new work until the readers are through. Readers of Hostler take milliseconds. For
-another program's the log goes on growing, to `LOG_LIMIT`; there writing ends with an error that names the reader,
-while the disk still has room for everybody else.
+each other closely keep it from that moment, and so do writers that take turns: one checkpoint after the other would
+find that somebody has written on. One reader that stays keeps the log growing. So from `START_OVER_BYTES` on the
+moment is made, as the next one to write: a checkpoint that holds up new work until the readers are through. Readers of
+Hostler take milliseconds. For another program's the log goes on growing, to `LOG_LIMIT`; there writing ends with an
+error that names the reader, while the disk still has room for everybody else.
 """
 
 import logging
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from hostres.errors import Code, HostlerError
-from store.database import BUSY_SECONDS, log_bytes
+from store.database import BUSY_SECONDS, LOG_BYTES_KEPT, file_bytes, next_turn
 from store.faults import translated
 from store.limits import MIB
 from store.lock_holders import readers
 
+START_OVER_BYTES: Final = LOG_BYTES_KEPT + MIB // 8
 LOG_BYTES: Final = 8 * MIB
+"""Above this somebody keeps reading, of which its owner should know."""
 LOG_LIMIT: Final = 1024 * MIB
 _STEP: Final = 1 * MIB
 _BRIEFLY_MS: Final = 20
@@ -40,18 +43,19 @@ class LogSize:
     def __init__(self, connection: sqlite3.Connection, database: Path, *, limit: int = LOG_LIMIT) -> None:
         self._connection = connection
         self._database = database
+        self._log = f"{database}-wal"
         self._limit = limit
-        self._next = LOG_BYTES
+        self._next = START_OVER_BYTES
         self._named = False
 
-    def check(self) -> None:
+    def before_write(self) -> None:
         """Refuse to write, outside a transaction, when the log cannot grow any more; wait for its readers first.
 
         Raises:
             HostlerError: unavailable, naming who reads.
 
         """
-        if log_bytes(self._database) <= self._limit or self._started_over(int(BUSY_SECONDS * 1000)):
+        if self.keep_small() <= self._limit or self._started_over(int(BUSY_SECONDS * 1000)):
             return
         who = readers(self._database) or "another program"
         raise HostlerError(
@@ -60,25 +64,31 @@ class LogSize:
             "end that program, then go on; nothing acknowledged is lost",
         )
 
-    def after_commit(self) -> None:
-        """Have the log start over, outside a transaction, if it has grown; what is committed stays so in any case."""
-        size = log_bytes(self._database)
+    def keep_small(self) -> int:
+        """Have the log start over, outside a transaction, if it has grown; what is committed stays so in any case.
+
+        Returns:
+            The bytes of the log, 0 if it starts over.
+
+        """
+        size = file_bytes(self._log)
         if size < self._next:
-            if size < LOG_BYTES:
-                self._next, self._named = LOG_BYTES, False
-            return
+            if size < START_OVER_BYTES:
+                self._next, self._named = START_OVER_BYTES, False
+            return size
         if self._started_over(_BRIEFLY_MS):
-            return
+            return 0
         self._next = size + _STEP
-        if not self._named:
+        if size >= LOG_BYTES and not self._named:
             self._named = True
             who = readers(self._database) or "another program"
             _LOG.warning("the log of %s grows: %s keeps reading an old state of it", self._database, who)
+        return size
 
     def _started_over(self, patience_ms: int) -> bool:
         """Move the log into the file; say whether the next write finds room at its beginning."""
         try:
-            with translated(self._database):
+            with translated(self._database), next_turn(self._connection, BUSY_SECONDS):
                 self._connection.execute(f"PRAGMA busy_timeout = {patience_ms}")
                 try:
                     busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()

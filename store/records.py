@@ -1,20 +1,30 @@
 """Models as they are stored: canonical bytes and digests, and back, with the digest checked."""
 
-from typing import Final, TypeVar
+import contextlib
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeVar
 
+import orjson
 from pydantic import JsonValue, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from hostres.errors import Code, HostlerError
 from store.contracts import NodeRecord
-from store.fields import Contract
-from store.plans import GraphPlan, NodePlan
-from store.values import Domain, canonical, digest_bytes
+from store.fields import MAX_SAFE_INTEGER, Contract
+from store.plans import GraphPlan, NodePlan, PlannedNode
+from store.values import Domain, canonical, digest_bytes, is_plain
 
 Model = TypeVar("Model", bound=Contract)
 
 _PLAIN: Final = frozenset({NodeRecord})
 """Models of validated text, flags and bounded integers only, whose fields stand in the order of their names: what
 pydantic writes are the canonical bytes."""
+
+_PIECED: Final = frozenset({GraphPlan, PlannedNode, NodePlan})
+"""Models that are mostly made of others, which are the same in many of them."""
+_SIMPLE: Final = frozenset({str, int, bool, type(None), dict, list})
+_REFUSED: Final = object()
 
 _LONGEST_TEXT: Final = 1000
 _TODO: Final = "restore the store from a copy; what it names can no longer be trusted"
@@ -34,7 +44,54 @@ def encode(model: Contract) -> bytes:
     """
     if type(model) in _PLAIN:
         return model.__pydantic_serializer__.to_json(model)
-    return canonical(document(model))
+    pieced = _pieced(model, 0) if type(model) in _PIECED else None
+    return canonical(document(model)) if pieced is None else pieced
+
+
+def _pieced(model: Contract, inside: int) -> bytes | None:
+    """Put the canonical bytes of *model* together from those of the models in it; None if it is not so easy.
+
+    Args:
+        model: The model.
+        inside: In how many levels of another value it stands.
+
+    """
+    values: dict[str, Any] = {}
+    pieces: dict[str, Any] = {}
+    for name, value in model.__dict__.items():
+        kind = type(value)
+        if kind in _SIMPLE:
+            values[name] = value
+        elif kind is tuple:
+            if value and isinstance(value[0], Contract):
+                pieces[name] = [_piece(each, inside + 2) for each in value]
+            else:
+                values[name] = list(value)
+        elif isinstance(value, Contract):
+            pieces[name] = _piece(value, inside + 1)
+        else:
+            values[name] = dict(value) if isinstance(value, Mapping) else value
+    if is_plain(values, largest=MAX_SAFE_INTEGER, inside=inside):
+        with contextlib.suppress(TypeError):  # what has no such bytes is no `Fragment` either
+            return orjson.dumps(values | pieces, option=orjson.OPT_SORT_KEYS)
+    return None
+
+
+def _piece(model: Contract, inside: int) -> orjson.Fragment | object:
+    """Return the canonical bytes of a model within another one; what orjson refuses if they are not so easy."""
+    if type(model) in _PIECED:
+        data = _pieced(model, inside)
+        return _REFUSED if data is None else orjson.Fragment(data)
+    try:
+        return orjson.Fragment(_of_json(model.__pydantic_serializer__.to_json(model)))
+    except (HostlerError, PydanticSerializationError):
+        return _REFUSED
+
+
+@lru_cache(maxsize=256)
+def _of_json(data: bytes) -> bytes:
+    """Return the canonical bytes of a small model, which many others share, from what pydantic writes of it."""
+    return canonical(orjson.loads(data))
 
 
 def graph_plan_sha256(plan: GraphPlan) -> str:

@@ -68,9 +68,10 @@ class RunStore:
         self._content = Content(home.content)
         self._writer = Writer(connection, self._content, limits)
         self._one_at_a_time = threading.RLock()
-        self._path = os.fspath(home.database)
+        self._database = home.database
+        self._path = os.fspath(self._database)
         self._file = _file_of(self._path)
-        self._log_size = LogSize(connection, home.database)
+        self._log_size = LogSize(connection, self._database)
 
     @classmethod
     def open(cls, home: Home, *, clock: Clock, limits: Limits | None = None) -> "RunStore":
@@ -104,25 +105,24 @@ class RunStore:
     def close(self) -> None:
         """Close the file; idempotent."""
         with self._one_at_a_time:
-            close_writer(self._connection, self._home.database)
+            close_writer(self._connection, self._database)
 
     def _refuse_if_unfit(self) -> None:
-        refuse_if_damaged(self._home.database)
-        self._log_size.check()
+        refuse_if_damaged(self._database)
+        self._log_size.before_write()
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         self._refuse_if_unfit()
-        with writing(self._connection, self._home.database):
+        with writing(self._connection, self._database):
             # since this process looked, a newer program may have come, as long as no host was there to be seen
-            check_version(self._connection, self._home.database)
+            check_version(self._connection, self._database)
             yield
         self.commits += 1
-        self._log_size.after_commit()
 
     def _sweep(self) -> None:
         """Remove what hosts left that died without a claim."""
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self._database):
             rows = self._connection.execute("SELECT host_id FROM runs WHERE host_id IS NOT NULL").fetchall()
         owners = {row[0] for row in rows}
         for host_id in known_hosts(self._home):
@@ -203,7 +203,7 @@ class RunStore:
             return claimed
 
     def _load(self, run_id: str, again: str | None) -> claiming.Loaded:
-        with reading(self._connection, self._home.database):
+        with reading(self._connection, self._database):
             head = read_head(self._connection, run_id)
             refuse_if_imported(run_id, imported=head.imported)
             claiming.refuse_if_owned(self._home, self._connection, head, again=again)
@@ -246,13 +246,16 @@ class RunStore:
             group = [one for one in staged if isinstance(one, Staged)]
             answers: Iterator[HostlerError | None]
             try:
-                with translated(self._home.database):
+                with translated(self._database):
                     answers = iter(self._write(group) if group else ())
             except HostlerError as refusal:
                 answers = itertools.repeat(refusal)
-            else:
-                self._log_size.after_commit()
             return [one if isinstance(one, HostlerError) else next(answers) for one in staged]
+
+    def tidy(self) -> None:
+        """Do now, while nobody waits for it, what the next write would have to do first."""
+        with self._one_at_a_time:
+            self._log_size.keep_small()
 
     def _stage(self, transaction: Transaction) -> Staged | HostlerError:
         try:
@@ -321,7 +324,7 @@ class RunStore:
 
         """
         found: list[Request] = []
-        with self._one_at_a_time, reading(self._connection, self._home.database):
+        with self._one_at_a_time, reading(self._connection, self._database):
             for run_id in run_ids:
                 row = self._connection.execute("SELECT run FROM runs WHERE run_id = ?", (run_id,)).fetchone()
                 if row is not None:
@@ -336,7 +339,7 @@ class RunStore:
 
     def unowned(self) -> list[str]:
         """Return the runs that are not final and that no living host owns, oldest first."""
-        with self._one_at_a_time, reading(self._connection, self._home.database):
+        with self._one_at_a_time, reading(self._connection, self._database):
             rows = self._connection.execute(_UNFINISHED, _NOT_FINAL).fetchall()
         alive: dict[str | None, bool] = {None: False}
         for _, host_id in rows:

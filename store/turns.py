@@ -48,19 +48,34 @@ class Turns:
             seconds: How long to wait for that at most.
 
         """
-        # a POSIX lock: unlike those of `flock` it does not live on in a forked child
-        taken = self._fd is not None and self._take(self._fd, seconds)
+        taken = self.take(seconds)
         try:
             yield
         finally:
-            if taken and self._fd is not None:
-                fcntl.lockf(self._fd, fcntl.LOCK_UN)
+            if taken:
+                self.give_up()
 
-    @staticmethod
-    def _take(fd: int, seconds: float) -> bool:
+    def give_up(self) -> None:
+        """Let the one after this be the next."""
+        if self._fd is not None:
+            fcntl.lockf(self._fd, fcntl.LOCK_UN)
+
+    def take(self, seconds: float) -> bool:
+        """Be the next writer until `give_up`.
+
+        Args:
+            seconds: How long to wait for that at most.
+
+        Returns:
+            Whether it is; if not, go on without.
+
+        """
+        fd = self._fd
+        if fd is None:
+            return False
         began = None
         while True:
-            try:
+            try:  # a POSIX lock: unlike those of `flock` it does not live on in a forked child
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 pass

@@ -91,11 +91,11 @@ class Writer:
         head = run.head
         check_fence(head, transaction.fence)
         self._check_room(run, transaction)
-        self._put_plans(run, staged)
+        plans = self._put_plans(run, staged)
         outputs = self._put_outputs(run, staged)
         grants = self._put_grants(head, transaction.grants)
         for record in transaction.nodes:
-            self._put_node(run, record, outputs, transaction)
+            self._put_node(run, record, plans, outputs, transaction)
         self._check_grants(run, grants)
         self._consume(head, transaction)
         self._put_leases(head, transaction)
@@ -145,20 +145,25 @@ class Writer:
                 "end it, and start a new one for what is left",
             )
 
-    def _put_plans(self, run: Held, staged: Staged) -> None:
+    def _put_plans(self, run: Held, staged: Staged) -> dict[str, str]:
+        """Store the plans; return digest → node of those that were not stored before."""
         head = run.head
+        new = {}
         for frozen, inline in zip(staged.transaction.plans, staged.plans, strict=True):
             plan = frozen.plan
             if plan.run_id != head.run_id or plan.node not in run.shape.positions:
                 what = f"plan {frozen.sha256} is for node {plan.node} of run {plan.run_id}"
                 raise HostlerError(Code.CONFLICT, what, f"it cannot be stored in run {head.run_id}")
-            self._connection.execute(
+            stored = self._connection.execute(
                 "INSERT INTO node_plans (sha256, run, node, size, content) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT DO NOTHING",
                 (frozen.sha256, head.run, plan.node, len(frozen.data), inline),
             )
+            if stored.rowcount == 1:
+                new[frozen.sha256] = plan.node
             if inline is None:
                 self._content.keep(frozen.sha256, frozen.data)
+        return new
 
     def _put_outputs(self, run: Held, staged: Staged) -> dict[str, Output]:
         head = run.head
@@ -207,7 +212,14 @@ class Writer:
                 raise HostlerError(Code.CONFLICT, what, "give each grant its own id")
         return grants
 
-    def _put_node(self, run: Held, record: NodeRecord, outputs: Mapping[str, Output], transaction: Transaction) -> None:
+    def _put_node(
+        self,
+        run: Held,
+        record: NodeRecord,
+        plans: Mapping[str, str],
+        outputs: Mapping[str, Output],
+        transaction: Transaction,
+    ) -> None:
         head, shape = run.head, run.shape
         position = _position(run, record.key)
         before = run.node(position)
@@ -218,19 +230,19 @@ class Writer:
         revision = revision_due(before, transaction.grants)
         reason = transitions.refusal(before, record, gate=gate, granted=granted, revision=revision)
         if reason is None:
-            reason = self._plan_refusal(head, before, record) or self._output_refusal(
+            reason = self._plan_refusal(head, before, record, plans) or self._output_refusal(
                 head, position, before, record, outputs, gate=gate
             )
         if reason is not None:
             raise _illegal(head, record.key, reason)
         run.replace_node(position, record)
 
-    def _plan_refusal(self, head: Head, before: NodeRecord, after: NodeRecord) -> str | None:
+    def _plan_refusal(self, head: Head, before: NodeRecord, after: NodeRecord, plans: Mapping[str, str]) -> str | None:
         for was, sha256 in (
             (before.preparation_sha256, after.preparation_sha256),
             (before.plan_sha256, after.plan_sha256),
         ):
-            if sha256 in (None, was):
+            if sha256 in (None, was) or plans.get(sha256) == after.key:
                 continue
             row = self._connection.execute("SELECT run, node FROM node_plans WHERE sha256 = ?", (sha256,)).fetchone()
             if row != (head.run, after.key):

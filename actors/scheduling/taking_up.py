@@ -117,25 +117,25 @@ def _queue(turn: Turn, node: NodeState, plan: NodePlan) -> None:
         )
         ask(turn, node, plan, at_once=not node.noticeable)
         return
-    turn.move(node, Status.QUEUED)
-    run(turn, node, plan, ticket=None, admitted_boot_ns=None)
+    run(turn, node, plan, Status.QUEUED, ticket=None, admitted_boot_ns=None)
 
 
 def run(
     turn: Turn,
     node: NodeState,
     plan: NodePlan,
-    *,
+    *path: Status,
     ticket: int | None,
     admitted_boot_ns: int | None,
     claims: Mapping[str, int] | None = None,
 ) -> None:
-    """Let a queued node run: its attempt is counted and committed before the work starts.
+    """Let a node run that is queued, or is by *path*: its attempt is counted and committed before the work starts.
 
     Args:
         turn: The turn.
         node: A queued node.
         plan: Its exact plan.
+        *path: Statuses that it takes before it runs.
         ticket: The machine ticket, None for a node that claims nothing.
         admitted_boot_ns: When the machine admitted it.
         claims: What it was admitted with, resource → units; None if that is what its plan claims.
@@ -146,6 +146,7 @@ def run(
     node.began_ns = turn.stamp.boot_ns
     turn.move(
         node,
+        *path,
         Status.RUNNING,
         data={
             "ticket": ticket,

@@ -91,12 +91,15 @@ class Turn:
         after = check_path(node.key, before, path)
         if after in FINAL:
             changes.setdefault("finished_at", self.stamp.at)
-        node.record = node.record.model_copy(update={"status": after, **changes})
+        node.record = node.record.but({"status": after, **changes})
         self.state.tally[before] -= 1
         self.state.tally[after] += 1
-        trail = self._trails.setdefault(node.key, _Trail(before))
+        trail = self._trails.get(node.key)
+        if trail is None:
+            trail = self._trails[node.key] = _Trail(before)
         trail.path += path
-        trail.data.update(data or {})
+        if data:
+            trail.data.update(data)
         trail.principal = principal or trail.principal
         if self.state.shares is not None:
             spending.moved(self, node, before)
@@ -109,8 +112,9 @@ class Turn:
 
     def change(self, node: NodeState, **changes: Any) -> None:
         """Change the record of *node* without moving it."""
-        node.record = node.record.model_copy(update=changes)
-        self._trails.setdefault(node.key, _Trail(node.status))
+        node.record = node.record.but(changes)
+        if node.key not in self._trails:
+            self._trails[node.key] = _Trail(node.status)
 
     def event(
         self,

@@ -34,6 +34,7 @@ class Store:
 
     def __init__(self) -> None:
         self.groups: list[list[Any]] = []
+        self.tidied: list[int] = []
         self.refuses: set[Any] = set()
         self.waiting: list[Any] = []
         self.closed = False
@@ -50,6 +51,9 @@ class Store:
         self.groups.append(list(transactions))
         gone = HostlerError(Code.CONFLICT, "stale", "start again")
         return [gone if transaction in self.refuses else None for transaction in transactions]
+
+    def tidy(self):
+        self.tidied.append(len(self.groups))
 
     def requests(self, run_ids):
         return [request for request in self.waiting if request.run_id in run_ids]
@@ -117,6 +121,25 @@ def test_a_caller_hears_of_what_is_durable_before_it_hears_of_a_refusal():
     actor._flush()
     assert [type(box.get(timeout=5)) for _ in range(3)] == [Committed, CommitRefused, Committed]
     actor.teardown()
+    os.close(identity.other_end)
+    os.close(identity.fd)
+
+
+def test_nobody_waits_for_the_log_to_be_tidied_up():
+    heard, told = Mailbox(), threading.Event()
+
+    class Untidy(Store):
+        def tidy(self):
+            assert told.wait(5)
+            super().tidy()
+
+    store, identity = Untidy(), Identity()
+    actor = RunStore.start(open_store=lambda: store, identity=identity, timer=Mailbox())
+    actor.tell(commit(1, "a", heard))
+    assert heard.get(timeout=5) == Committed(number=1)
+    told.set()
+    actor.stop(block=True, timeout=5)
+    assert store.tidied == [1]
     os.close(identity.other_end)
     os.close(identity.fd)
 

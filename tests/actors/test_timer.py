@@ -1,5 +1,8 @@
 """Timers fire once, in order, for the last time they were set; forgotten ones do not."""
 
+import threading
+
+import pykka
 import pytest
 
 from actors.actions import CancelTimer, SetTimer, TimerName
@@ -71,6 +74,24 @@ def test_setting_a_timer_again_replaces_it(timer):
     assert [box.get(timeout=5), box.get(timeout=5)] == [due("b"), due("a")]
     with pytest.raises(HostlerError):
         box.get(timeout=0.02)
+
+
+def test_a_timer_is_set_and_forgotten_on_the_thread_of_whoever_says_so(monkeypatch):
+    """No thread has to be woken for it."""
+    threads, change = [], Timer._change
+
+    def noted(*arguments):
+        threads.append(threading.current_thread())
+        change(*arguments)
+
+    monkeypatch.setattr(Timer, "_change", noted)
+    timer, box = Timer.start(), Mailbox()
+    timer.tell(start(box, "a", 60.0))
+    timer.tell(ChangeTimers(owner="o", changes=(CancelTimer(timer=name("a")),), reply_to=box))
+    assert threads == [threading.current_thread()] * 2
+    timer.stop(block=True, timeout=5)
+    with pytest.raises(pykka.ActorDeadError):
+        timer.tell(start(box, "a", 0.0))
 
 
 def test_a_receiver_that_has_gone_does_not_stop_the_timer(timer):

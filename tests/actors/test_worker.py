@@ -10,8 +10,9 @@ import pytest
 
 from actors.context import Assignment, Context, OperationFailed
 from actors.control import Control
+from actors.operations import Entry
 from actors.outcomes import Aborted, Failed, Value
-from actors.worker import Entry, perform_in_worker
+from actors.worker import perform_in_worker
 from hostres.procfs import read_process
 from store.plans import NodePlan, OperationExecutor
 from store.policy import FailureCode, Policy

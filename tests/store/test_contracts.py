@@ -235,3 +235,14 @@ def test_a_value_of_another_type_is_never_made_to_fit(model: type[Contract]) -> 
                 or (odd == 1.5 and isinstance(kept, float))
                 or (odd == kept and isinstance(kept, Decimal))  # an amount is the number that was written
             )
+
+
+def test_a_changed_copy_is_what_pydantic_makes_of_it() -> None:
+    record = NodeRecord(key="a", attempt=1)
+    changed = record.but({"attempt": 2, "cancelling": True})
+    wanted = record.model_copy(update={"attempt": 2, "cancelling": True})
+    assert changed == wanted
+    assert (changed.model_fields_set, changed.model_dump_json()) == (wanted.model_fields_set, wanted.model_dump_json())
+    assert record == NodeRecord(key="a", attempt=1)
+    with pytest.raises(ValidationError):
+        changed.attempt = 3  # type: ignore[misc]

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -37,6 +38,23 @@ connection.execute("SELECT count(*) FROM runs").fetchone()
 print("reads", flush=True)
 sys.stdin.readline()
 """
+
+WRITES_ON = """
+import sys
+from pathlib import Path
+from store.ids import new_run_id
+from tests.store.support import EPOCH_MS, Setting
+from tests.store.test_log_size import BIG
+setting = Setting(Path(sys.argv[1]))
+claimed = setting.claimed(run_id=new_run_id(EPOCH_MS, int(sys.argv[2]).to_bytes(10, "big")))
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(120):
+    setting.accept(claimed, events=(BIG,))
+setting.close()
+"""
+
+BIG = NewEvent(kind=EventKind.SPENDING, data={"text": "x" * 60_000})
 
 
 def transitions(setting: Setting, claimed: Claimed, number: int, *, group: int) -> Iterator[int]:
@@ -128,6 +146,30 @@ def test_the_log_starts_over_although_one_reader_follows_the_other(
         over.set()
         thread.join(timeout=30)
     assert largest <= LOG_BYTES + SLACK
+
+
+def test_the_log_starts_over_while_three_programs_write_without_pause(setting: Setting) -> None:
+    """Each of them is about to write whenever another one has a moment for a checkpoint."""
+    command = [sys.executable, "-c", WRITES_ON, str(setting.home.root)]
+    programs = [
+        subprocess.Popen([*command, number], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for number in ("1", "2", "3")
+    ]
+    for program in programs:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+    for program in programs:
+        assert program.stdin is not None
+        program.stdin.write("\n")
+        program.stdin.flush()
+    largest = 0
+    while any(program.poll() is None for program in programs):
+        largest = max(largest, log_bytes(setting.home.database))
+        time.sleep(0.001)
+    for program in programs:
+        program.communicate()
+        assert program.returncode == 0
+    assert LOG_BYTES_KEPT / 2 < largest <= LOG_BYTES_KEPT + SLACK
 
 
 def test_the_log_of_a_store_that_nobody_reads_is_no_larger_than_what_it_keeps(setting: Setting) -> None:

@@ -12,10 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hostres.errors import Code, HostlerError
+from store.amounts import Budget
 from store.contracts import Failure, NodeRecord
 from store.lifecycle import Status
-from store.policy import FailureCode
+from store.plans import GraphPlan, NodePlan, OperationExecutor, PlannedNode
+from store.policy import FailureCode, Policy
 from store.records import document, encode
+from store.terms import Terms
 from store.values import MAX_DEPTH, Domain, _render, canonical, check, digest, digest_bytes, parse_json, path_text
 
 LARGEST = 2**53 - 1
@@ -152,6 +155,55 @@ def test_the_short_cut_for_node_records_gives_the_canonical_bytes(
 ) -> None:
     record = NodeRecord(key=key, status=status, attempt=attempt, failure=failure)
     assert encode(record) == canonical(document(record)) == rfc8785.dumps(record.model_dump(mode="json"))
+
+
+policies = st.builds(
+    Policy,
+    claims=st.dictionaries(st.sampled_from(["cpu", "gpu", "slot"]), st.integers(1, 9)),
+    publishes=st.lists(st.text(min_size=1, max_size=5), max_size=2).map(tuple),
+    max_seconds=st.floats(0.001, 1e6),
+)
+
+
+@given(values, values, policies, st.none() | st.just(Terms(parent="a", budget=Budget(tokens=1))))
+@example({"\ue000": 1, "\U00010000": 600.0}, [1e21], Policy(), None)
+def test_plans_put_together_from_their_parts_have_the_canonical_bytes(
+    one: Any, other: Any, policy: Policy, terms: Terms | None
+) -> None:
+    """Also where a part of them is not written by orjson as RFC 8785 wants it."""
+    operation = OperationExecutor(operation="a.b", version=1)
+    nodes = tuple(
+        PlannedNode(key=key, executor=operation, input=value, dependencies=before, policy=policy, terms=terms)
+        for key, value, before in (("b", one, ()), ("a", other, ("b",)))
+    )
+    exact = NodePlan(
+        run_id="run_" + "0" * 26,
+        node="a",
+        executor=operation,
+        input=one,
+        input_sha256="0" * 64,
+        dependencies={"b": "1" * 64, "a/1": "2" * 64},
+        policy=policy,
+        keys=("file:/é",),
+        descriptors=other,
+        max_seconds=2.5,
+    )
+    for model in (*nodes, exact, GraphPlan(workflow="w", version=1, inputs={"i": one}, nodes=nodes, outputs=other)):
+        assert encode(model) == canonical(document(model))
+
+
+def test_a_plan_that_cannot_be_written_is_refused_with_the_path_from_its_top() -> None:
+    node = PlannedNode(
+        key="a", executor=OperationExecutor(operation="a.b", version=1), input={"x": [1]}, policy=Policy()
+    )
+    odd = node.but({"input": {"x": [2**53]}})
+    for model, path in (
+        (odd, "$.input.x[0]"),
+        (GraphPlan(workflow="w", version=1, inputs={}, nodes=(node,)).but({"nodes": (node, odd)}), "$.nodes[1].input"),
+    ):
+        with pytest.raises(HostlerError) as caught:
+            encode(model)
+        assert path in caught.value.what
 
 
 @given(values)
