@@ -8,9 +8,9 @@ What must hold then: every run has ended, its log holds, no body ran twice for o
 completed, no effect of unknown outcome was made again but by a person's word, and of all that lived nothing is left: no
 process, no ticket, no host's file.
 
-Three proofs of the same kind are counted in blows instead of seconds: `kills` of hosts at random points, `starts` (and
-stops) of hosts during work, and `trees`: kills of hosts whose steps have children that are deaf to TERM, or in a
-session of their own.
+Four proofs of the same kind are counted in blows instead of seconds: `kills` of hosts at random points, `starts` (and
+stops) of hosts during work, `trees`: kills of hosts whose steps have children that are deaf to TERM, or in a session of
+their own, and `cancels` of such steps by another process, which looks whether what is called cancelled is dead.
 """
 
 import argparse
@@ -26,15 +26,16 @@ from pathlib import Path
 from typing import Final
 
 from hostler.host import Host
+from scripts.soaking.cancelling import Cancelling
 from scripts.soaking.checks import check_leftovers, check_proofs, check_runs, read_ledger
 from scripts.soaking.torment import Plan, Torment
 from store.home import Home
 
-CAPACITY: Final = "[machine.capacity]\ncpu = 6\nffmpeg = 4\nnetwork = 4\n"
+CAPACITY: Final = "[machine.capacity]\ncpu = 6\nffmpeg = {}\nnetwork = 4\n"
 FINISH_S: Final = 120.0
 """Within so long every run has ended, once nobody is tormented any more."""
 
-STEPS: Final = ("step", "step", "order", "pure")
+STEPS: Final = ("step", "step", "order", "pure", "pay", "code")
 PLANS: Final = {
     "soak": Plan(
         hosts=3,
@@ -45,8 +46,8 @@ PLANS: Final = {
         pause_s=0.5,
         blows={"kill": 4, "child": 3, "stop": 1, "freeze": 2, "cancel": 1},
     ),
-    "kills": Plan(hosts=2, runs=3, nodes=12, kinds=STEPS, step_s=0.1, pause_s=0.4, blows={"kill": 1}),
-    "starts": Plan(hosts=2, runs=3, nodes=12, kinds=STEPS, step_s=0.1, pause_s=0.4, blows={"stop": 1}),
+    "kills": Plan(hosts=2, runs=3, nodes=12, kinds=STEPS, step_s=0.1, pause_s=0.4, blows={"kill": 1}, after="bodies"),
+    "starts": Plan(hosts=2, runs=3, nodes=12, kinds=STEPS, step_s=0.1, pause_s=0.4, blows={"stop": 1}, after="bodies"),
     "trees": Plan(
         hosts=2,
         runs=3,
@@ -55,7 +56,17 @@ PLANS: Final = {
         step_s=0.2,
         pause_s=0.2,
         blows={"kill": 1},
-        on_trees=True,
+        after="trees",
+    ),
+    "cancels": Plan(
+        hosts=2,
+        runs=6,
+        nodes=4,
+        kinds=("film", "film", "step"),
+        step_s=0.2,
+        pause_s=1.0,
+        blows={"cancel": 1},
+        ffmpeg=16,
     ),
 }
 
@@ -79,13 +90,14 @@ def soak(
     """
     for name, place in (("HOME", "home"), ("MACHINE_DIR", "machine"), ("CONFIG", "config.toml")):
         os.environ[f"HOSTLER_{name}"] = str(folder / place)
-    (folder / "config.toml").write_text(CAPACITY)
+    (folder / "config.toml").write_text(CAPACITY.format(plan.ffmpeg))
     (folder / "copies").mkdir()
     (folder / "ledger").touch()
     began_s = time.monotonic()
     with Host(jobs=1) as creator:
         home = Home.open(folder / "home", create=False)
-        torment = Torment(folder=folder, plan=plan, chance=random.Random(seed), home=home, creator=creator)
+        kind = Cancelling if plan is PLANS["cancels"] else Torment
+        torment = kind(folder=folder, plan=plan, chance=random.Random(seed), home=home, creator=creator)
         try:
             torment.go_on(until_s=began_s + seconds, times=times)
             wrong = torment.finish(FINISH_S)
@@ -107,6 +119,8 @@ def soak(
         f"seed {seed}: {len(torment.made)} runs, {len(read_ledger(folder))} bodies reached; blows: {blows}; "
         f"people gave: {given}; {time.monotonic() - began_s:.0f} s"
     )
+    if isinstance(torment, Cancelling) and torment.took:
+        done = f"{done}; {torment.report()}"
     return done, wrong
 
 
@@ -118,11 +132,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, metavar="N", help="for how long (default: 300; of a proof: no limit)")
     parser.add_argument("--seed", type=int, metavar="N", help="of the random choices (default: another each time)")
     parser.add_argument("--proof", choices=sorted(PLANS.keys() - {"soak"}), help="count blows of one kind instead")
-    parser.add_argument("--times", type=int, metavar="N", help="how many blows (default: 200, of trees 100)")
+    parser.add_argument(
+        "--times", type=int, metavar="N", help="how many blows (default: 200, of trees and cancels 100)"
+    )
     parser.add_argument("--keep", action="store_true", help="keep its folder, and say where it is")
     args = parser.parse_args()
     name = args.proof or "soak"
-    times = args.times or ({"soak": None, "trees": 100}.get(name, 200))
+    times = args.times or ({"soak": None, "trees": 100, "cancels": 100}.get(name, 200))
     seconds = args.seconds or (300.0 if name == "soak" else 24 * 3600.0)
     seed = args.seed if args.seed is not None else random.randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="hostler-soak-"))

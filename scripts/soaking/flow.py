@@ -93,6 +93,23 @@ def tree(ctx, input: Given) -> Made:
     return Made(folder=input.folder, number=input.after + 1)
 
 
+@operation("soak.film", version=1, policy=Policy(effect="local-derived-write", claims={"ffmpeg": 1}))
+def film(ctx, input: Given) -> Made:
+    """Write half of a file and never come to its end; every other one has children that are deaf to TERM."""
+    note(input.folder, "film", ctx.run_id, ctx.node, ctx.attempt)
+    place = f"{input.folder}/copies/{ctx.run_id}.{ctx.node.replace('/', '-')}"
+    half = ctx.workspace / "half.mp4"
+    half.write_bytes(b"half" * 1000)
+    Path(f"{place}.half").write_text(str(half))
+    up = f"{place}.{ctx.attempt}.up"
+    if input.after % 2:
+        ctx.run([sys.executable, "-S", "-E", "-c", TREE, place, f"{input.folder}/doubled", "600", up])
+    else:
+        ctx.run(["sh", "-c", 'sleep 600 & touch "$0"; wait', up])
+    ctx.publish(half, f"{input.folder}/published/{ctx.run_id}.{ctx.node}")
+    return Made(folder=input.folder, number=input.after + 1)
+
+
 @operation("soak.pay", version=1, policy=Policy(effect="project-mutation", resume="ambiguous-after-dispatch"))
 def pay(ctx, input: Given) -> Made:
     note(input.folder, "pay", ctx.run_id, ctx.node, ctx.attempt)
@@ -133,7 +150,7 @@ def code(input):
     return {"folder": input["folder"], "number": 1}
 
 
-OPERATIONS = {"step": step, "tree": tree, "pay": pay, "order": order}
+OPERATIONS = {"step": step, "tree": tree, "film": film, "pay": pay, "order": order}
 
 
 @workflow("soak", version=1)

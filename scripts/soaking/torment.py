@@ -46,7 +46,9 @@ class Plan:
         step_s: The longest step.
         pause_s: The longest pause between two disturbances.
         blows: Name of a disturbance → its weight.
-        on_trees: Whether a blow falls only when another tree of processes has come up since the last.
+        after: What must have happened since the last blow before another falls: `trees`, another tree of processes has
+            come up; `bodies`, another body has been reached; or None.
+        ffmpeg: How many the machine has.
 
     """
 
@@ -57,7 +59,8 @@ class Plan:
     step_s: float
     pause_s: float
     blows: dict[str, int]
-    on_trees: bool = False
+    after: str | None = None
+    ffmpeg: int = 4
 
 
 @dataclass(slots=True)
@@ -85,7 +88,7 @@ class Torment:
         odd: What went wrong on the way.
         ended: Hosts that were told to stop and are not known to have ended.
         answered: When people last answered a node that rests so, after that attempt.
-        trees: How many trees of processes had come up at the last blow.
+        happened: How much of what must happen between two blows had happened at the last one.
 
     """
 
@@ -102,7 +105,7 @@ class Torment:
     odd: list[str] = field(default_factory=list)
     ended: list[Hosting] = field(default_factory=list)
     answered: dict[tuple[str, str, Status, int], float] = field(default_factory=dict)
-    trees: int = 0
+    happened: int = 0
 
     # -- what goes on --------------------------------------------------------------------------------------------------
 
@@ -181,10 +184,10 @@ class Torment:
         """Wait a moment, then do one thing to somebody, once everybody is up."""
         time.sleep(self.chance.uniform(0, self.plan.pause_s))
         ready = [one for one in self.hosts if one.ready]
-        trees = len(list((self.folder / "copies").glob("*.up")))
-        if not ready or (self.plan.on_trees and trees == self.trees):
+        happened = self.progress()
+        if not ready or (self.plan.after is not None and happened == self.happened):
             return
-        self.trees = trees
+        self.happened = happened
         names, weights = zip(*self.plan.blows.items(), strict=True)
         (blow,) = self.chance.choices(names, weights)
         victim = self.chance.choice(ready)
@@ -204,6 +207,12 @@ class Torment:
                 if not self.cancel(reader):
                     return
         self.blows[blow] += 1
+
+    def progress(self) -> int:
+        """Return how much of what must happen between two blows has happened."""
+        if self.plan.after == "trees":
+            return len(list((self.folder / "copies").glob("*.up")))
+        return (self.folder / "ledger").stat().st_size
 
     def gone(self, victim: Hosting, number: int) -> None:
         """End a host; one that is killed is gone at once, one that is told to stop may take its time."""

@@ -18,9 +18,10 @@ ROOT = Path(__file__).parents[2]
 
 SHARES = {
     "soak": ("--seconds", "5"),
-    "kills": ("--proof", "kills", "--times", "4"),
-    "starts": ("--proof", "starts", "--times", "4"),
+    "kills": ("--proof", "kills", "--times", "3"),
+    "starts": ("--proof", "starts", "--times", "3"),
     "trees": ("--proof", "trees", "--times", "2"),
+    "cancels": ("--proof", "cancels", "--times", "2"),
 }
 
 
