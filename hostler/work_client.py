@@ -19,9 +19,7 @@ import orjson
 from pydantic import JsonValue
 
 from actors.agent_requests import AgentTask, agent_request
-from actors.work import write_log
 from hostler.config import Config
-from hostler.host import Host
 from hostler.principal import principal
 from hostres.clock import boot_id
 from hostres.errors import Code, HostlerError
@@ -213,6 +211,8 @@ class Worker:
                 )
             _refuse(self._answer(reader, run_id, request_id))
             if isinstance(data.get("malformed"), dict):
+                from actors.work import write_log  # noqa: PLC0415 (slow, and seldom needed)
+
                 write_log(home.log_path(run_id, node, attempt, "stdout"), data["malformed"]["excerpt"])
             return reader.nodes_by_key(run_id)[node].status.value
 
@@ -331,6 +331,8 @@ class Worker:
             if reader.run(run_id).owned:
                 time.sleep(next(looks, _LOOKS_S[-1]))
                 continue
+            from hostler.host import Host  # noqa: PLC0415 (slow, and not needed beside a host of the run)
+
             with Host(config=self._config) as host:
                 try:
                     host.operate(run_id)

@@ -2,8 +2,10 @@
 
 import random
 
+from pydantic import JsonValue
+
 from actors.scheduling.state import Port
-from store.plans import OperationExecutor, PlannedNode, RunLimits
+from store.plans import AgentExecutor, OperationExecutor, PlannedNode, RunLimits
 from store.policy import Effect, Policy, PreparationKind, Resume, Retry
 from tests.actors.support import code, gate, planned
 
@@ -27,10 +29,18 @@ def random_graph(chance: random.Random) -> list[PlannedNode]:
                 node = gate(key, *after)
             case 1:
                 node = code(key, *after)
+            case 2:
+                node = outside(key, *after, policy=random_policy(chance).model_copy(update={"claims": {}}))
             case _:
                 node = planned(key, *after, policy=random_policy(chance), executor=chance.choice(OPERATIONS))
         nodes.append(node.model_copy(update={"priority": chance.choice([0, 0, 5, -5])}))
     return nodes
+
+
+def outside(key: str, *after: str, policy: Policy) -> PlannedNode:
+    """Return an agent's node that workers of other processes work on."""
+    given: dict[str, JsonValue] = {"objective": "do it", "argv": None, "env": {}, "value": None}
+    return planned(key, *after, policy=policy, executor=AgentExecutor(external=True), input=given)
 
 
 def random_policy(chance: random.Random) -> Policy:
