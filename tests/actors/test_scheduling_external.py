@@ -7,6 +7,7 @@ import pytest
 
 from actors.actions import Abort, Dispatch, EndLeftovers, Judge, LookAtLease, SetTimer, TimerName
 from actors.messages import Drain, Due, LeaseSeen
+from actors.scheduling.decide import DRAIN
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.stopping import DEADLINE
 from store.contracts import Request, RequestKind
@@ -248,6 +249,16 @@ def test_a_drained_host_leaves_the_work_with_its_worker():
     made.take()
     assert left(made.send(Drain(grace_s=5))) is not None
     assert made.leased() == {"a": (1, "ann")}
+
+
+def test_a_drained_host_stops_its_own_work_and_not_that_of_workers():
+    """What it cannot stop it does not wait for either."""
+    made = drive(outside("a"), writing("b"))
+    made.take()
+    made.send(Drain(grace_s=5))
+    actions = made.send(Due(timer=TimerName(kind=DRAIN)))
+    assert [action.node for action in kinds(actions, Abort)] == ["b"]
+    assert {timer.timer.node for timer in kinds(actions, SetTimer)} == {"b"}
 
 
 def test_a_host_that_only_settles_requests_gives_and_takes_work():

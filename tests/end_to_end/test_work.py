@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.support import finished, hostler, read_until, started, told
+from hostler import Worker
+from tests.end_to_end.support import hostler, read_until, started, told
 from tests.support import until
 
 ROOT = Path(__file__).parents[2]
@@ -29,29 +30,23 @@ def graph(tmp_path: Path) -> str:
     return str(path)
 
 
-def result(folder: Path, **fields: object) -> str:
-    path = folder / "result.json"
-    path.write_text(json.dumps({"status": "success", "usage": {"tokens": 1}, **fields}), encoding="utf-8")
-    return str(path)
+DONE = {"status": "success", "usage": {"tokens": 1}}
 
 
-def test_a_worker_goes_on_when_the_host_is_killed_and_another_one_takes_over(graph, tmp_path):
+def test_a_worker_goes_on_when_the_host_is_killed_and_another_one_takes_over(graph):
     """kill -9 after the lease: it stands, the result counts, and the next host goes on from there."""
+    ann, bob = Worker("ann"), Worker("bob")
     with started("run", graph) as host:
         (run_id,) = read_until(host, "run_")
-        work = until(lambda: (done := finished("work", "next", "--worker", "ann")).returncode == 0 and done)
-        key = json.loads(work.stdout)["idempotency_key"]
+        work = until(ann.next, timeout=30)
         host.kill()
         host.wait()
-    assert json.loads(hostler("work", "next", "--worker", "ann"))["idempotency_key"] == key
-    hostler("work", "beat", key)
-    hostler("work", "submit", key, "--result", result(tmp_path))
-    assert "No host works on the run" in hostler("why", run_id, "second")
+    assert ann.next().key == work.key
+    ann.beat(work)
+    assert ann.submit(work, DONE) == "completed"
     with started("resume", run_id) as host:
         read_until(host, run_id)
-        work = until(lambda: (done := finished("work", "next", "--worker", "bob")).returncode == 0 and done)
-        assert "waits for" not in hostler("why", run_id, "second")
-        hostler("work", "submit", json.loads(work.stdout)["idempotency_key"], "--result", result(tmp_path))
+        bob.submit(until(bob.next, timeout=30), DONE)
         assert host.wait(timeout=30) == 0
     hostler("verify", run_id)
 
