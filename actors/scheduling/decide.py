@@ -29,6 +29,7 @@ from actors.messages import (
 )
 from actors.outcomes import Aborted, Failed, Found, Outcome, Value
 from actors.scheduling import clearing, external, planning, reconciling, retrying
+from actors.scheduling.agent_terms import spent
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.endings import complete, fail, forget, leave, released
@@ -38,7 +39,6 @@ from actors.scheduling.outcomes import RECOVERABLE, failure_of, interrupted, is_
 from actors.scheduling.planning import PLANNING, unask
 from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
-from actors.scheduling.spending import spent
 from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, WAIT, hurry, stop
 from actors.scheduling.taking_up import fill, run

@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 from actors.agent_outcomes import outcome_of
 from actors.outcomes import Aborted, Failed, Outcome, Value
+from actors.scheduling.agent_terms import spent
 from actors.scheduling.compatibility import leave_alone
 from actors.scheduling.endings import fail
 from actors.scheduling.leasing import follow_worker, give_to_worker, look_after, take_from_worker
 from actors.scheduling.operators import log_obeyed, log_refused
 from actors.scheduling.outcomes import interrupted
-from actors.scheduling.spending import spent
 from actors.scheduling.state import NodeState
 from actors.scheduling.taking_up import authorized_plan
 from actors.scheduling.turn import Turn

@@ -3,8 +3,8 @@
 from typing import Final
 
 from actors.actions import SetTimer, TimerName
+from actors.scheduling.agent_terms import budget_left
 from actors.scheduling.endings import forget
-from actors.scheduling.spending import budget_left
 from actors.scheduling.state import NodeState
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.taking_up import idempotency_key

@@ -1,4 +1,4 @@
-"""What an attempt may still spend, and what it says that it spent."""
+"""On what terms an agent works, and what an attempt says that it spent."""
 
 from actors.agent_requests import AgentTask
 from actors.outcomes import Found, Outcome
