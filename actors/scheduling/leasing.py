@@ -28,8 +28,6 @@ def give_to_worker(turn: Turn, node: NodeState, worker: str, seconds: float) -> 
 
     """
     attempt = node.record.attempt + 1
-    node.worker = worker
-    turn.state.leased += 1
     turn.move(
         node,
         Status.QUEUED,
@@ -48,6 +46,8 @@ def give_to_worker(turn: Turn, node: NodeState, worker: str, seconds: float) -> 
         finished_at=None,
         failure=None,
     )
+    node.worker = worker
+    turn.state.leased += 1
     turn.lease(NewLease(node=node.key, attempt=attempt, worker=worker, seconds=seconds, budget=budget_left(node)))
     look_after(turn, node, seconds)
     _limit(turn, node, node.planned.policy.max_seconds)
@@ -69,8 +69,6 @@ def look_after(turn: Turn, node: NodeState, seconds: float) -> None:
 
 def take_from_worker(turn: Turn, node: NodeState) -> None:
     """End the lease of *node*; where it goes from there is for the caller to say."""
-    node.worker = None
-    turn.state.leased -= 1
     turn.end_lease(node)
     forget(turn, node, node.record.attempt, [LEASE, DEADLINE])
 

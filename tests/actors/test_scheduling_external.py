@@ -10,6 +10,8 @@ from actors.messages import Drain, Due, LeaseSeen
 from actors.scheduling.decide import DRAIN
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.stopping import DEADLINE
+from actors.scheduling.turn import Turn
+from store.clock import Stamp
 from store.contracts import Request, RequestKind
 from store.lifecycle import RunStatus, Status
 from store.plans import AgentExecutor, PlannedNode, RunLimits
@@ -338,3 +340,15 @@ def test_a_lease_that_cannot_be_is_refused(data):
     made.request(RequestKind.LEASE_WORK, data=data)
     assert made.status("a") is Status.READY
     assert len(told(made, "request-refused")) == 1
+
+
+def test_whatever_moves_a_node_on_ends_its_lease():
+    """A lease of what does not run would be damage: the run could not be claimed any more."""
+    made = drive()
+    made.take()
+    turn = Turn(made.state, Stamp(at=AT, boot_ns=1))
+    turn.move(made.state.nodes["a"], Status.FAILED)
+    assert made.workers()["a"] is None
+    transaction = turn.decision().transaction
+    assert transaction is not None
+    assert transaction.unleased == ("a",)

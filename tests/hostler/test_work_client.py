@@ -367,6 +367,11 @@ def test_verify_finds_a_lease_that_the_log_does_not_tell_of(change):
         ("lease-mismatch", "leases")
     }
     assert run_id in numbers(home).values()
+    if "7" in change or "after" in change:
+        with Host() as host, pytest.raises(HostlerError) as caught:
+            host.resume(run_id).wait(timeout=30)
+        assert caught.value.code is Code.INVALID_DATA
+        assert "lease of node" in caught.value.what
 
 
 def test_work_goes_with_its_run(tmp_path):
