@@ -19,9 +19,7 @@ import orjson
 from pydantic import JsonValue
 
 from actors.agent_requests import AgentTask, agent_request
-from actors.work import write_log
 from hostler.config import Config
-from hostler.host import Host
 from hostler.principal import principal
 from hostres.clock import boot_id
 from hostres.errors import Code, HostlerError
@@ -45,6 +43,7 @@ from store.work_reader import WorkReader
 LEASE_S: Final = 60.0
 ANSWER_S: Final = 60.0
 """How long the host of a run may take to answer."""
+ACTIVE: Final = frozenset({Status.PREPARING, Status.QUEUED, Status.RUNNING})
 LARGEST_REQUEST: Final = 32 * MIB
 _KEY: Final = re.compile(r"(?P<run>run_[0-9a-z]{26}):(?P<node>[a-z0-9][a-z0-9._/-]*):(?P<attempt>[1-9][0-9]{0,15})")
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]+")
@@ -213,6 +212,8 @@ class Worker:
                 )
             _refuse(self._answer(reader, run_id, request_id))
             if isinstance(data.get("malformed"), dict):
+                from actors.work import write_log  # noqa: PLC0415 (slow, and seldom needed)
+
                 write_log(home.log_path(run_id, node, attempt, "stdout"), data["malformed"]["excerpt"])
             return reader.nodes_by_key(run_id)[node].status.value
 
@@ -280,10 +281,13 @@ class Worker:
             return False
         now = self._clock.now()
         over = {lease.node for lease in reader.leases(run_id=run_id) if lease.term.left_s(now, boot_id()) == 0}
-        external = _external_nodes(reader.plan(run.record.plan_sha256))
+        plan, records = reader.plan(run.record.plan_sha256), reader.nodes(run_id)
+        active = sum(record.status in ACTIVE and record.key not in over for record in records)
+        if plan.limits.active is not None and active >= plan.limits.active:
+            return False
+        external = _external_nodes(plan)
         return any(
-            record.key in external and (record.status is Status.READY or record.key in over)
-            for record in reader.nodes(run_id)
+            record.key in external and (record.status is Status.READY or record.key in over) for record in records
         )
 
     def _external(self, reader: WorkReader, run_id: str, node: str) -> tuple[PlannedNode, NodeRecord]:
@@ -331,6 +335,8 @@ class Worker:
             if reader.run(run_id).owned:
                 time.sleep(next(looks, _LOOKS_S[-1]))
                 continue
+            from hostler.host import Host  # noqa: PLC0415 (slow, and not needed beside a host of the run)
+
             with Host(config=self._config) as host:
                 try:
                     host.operate(run_id)

@@ -20,6 +20,7 @@ from store.contracts import EventKind, Grant, NodeRecord, RunRecord
 from store.heads import Head, append_events, read_head
 from store.home import Home
 from store.hosts import host_alive
+from store.leases import HeldLease
 from store.ledgers import load_ledgers
 from store.lifecycle import IMMUTABLE, Status
 from store.limits import Limits
@@ -86,9 +87,19 @@ class Loaded:
             grants=self.grants,
             requests=tuple(waiting(connection, self.head.run)),
             cancelled=is_cancelled(connection, self.head.run_id),
-            leases=held_leases(connection, self.head.run, stamp),
+            leases=self._leases(connection, stamp),
             ledgers=self.ledgers,
         )
+
+    def _leases(self, connection: sqlite3.Connection, stamp: Stamp) -> tuple[HeldLease, ...]:
+        leases = held_leases(connection, self.head.run, stamp)
+        if leases:
+            running = {node.key: node.attempt for node in self.nodes if node.status is Status.RUNNING}
+            for lease in leases:
+                if running.get(lease.node) != lease.attempt:
+                    what = f"lease of node {lease.node} of run {self.head.run_id}"
+                    raise damaged(what, f"it is for attempt {lease.attempt}, which does not run")
+        return leases
 
 
 def take(connection: sqlite3.Connection, head: Head, host_id: str, stamp: Stamp, limits: Limits) -> Fence:

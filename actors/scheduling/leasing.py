@@ -3,7 +3,7 @@
 from typing import Final
 
 from actors.actions import SetTimer, TimerName
-from actors.scheduling.agent_tasks import allowance
+from actors.scheduling.agent_terms import allowance
 from actors.scheduling.endings import forget
 from actors.scheduling.state import NodeState
 from actors.scheduling.stopping import DEADLINE
@@ -28,10 +28,8 @@ def give_to_worker(turn: Turn, node: NodeState, worker: str, seconds: float) -> 
 
     """
     attempt = node.record.attempt + 1
-    node.worker = worker
     node.told = node.unknown = False
     node.began_ns = turn.stamp.boot_ns
-    turn.state.leased += 1
     turn.move(
         node,
         Status.QUEUED,
@@ -50,9 +48,10 @@ def give_to_worker(turn: Turn, node: NodeState, worker: str, seconds: float) -> 
         finished_at=None,
         failure=None,
     )
-    turn.lease(
-        NewLease(node=node.key, attempt=attempt, worker=worker, seconds=seconds, budget=allowance(turn.state, node))
-    )
+    node.worker = worker
+    turn.state.leased += 1
+    budget = allowance(turn.state, node)
+    turn.lease(NewLease(node=node.key, attempt=attempt, worker=worker, seconds=seconds, budget=budget))
     look_after(turn, node, seconds)
     _limit(turn, node, node.planned.policy.max_seconds)
 
@@ -73,8 +72,6 @@ def look_after(turn: Turn, node: NodeState, seconds: float) -> None:
 
 def take_from_worker(turn: Turn, node: NodeState) -> None:
     """End the lease of *node*; where it goes from there is for the caller to say."""
-    node.worker = None
-    turn.state.leased -= 1
     turn.end_lease(node)
     forget(turn, node, node.record.attempt, [LEASE, DEADLINE])
 

@@ -206,7 +206,7 @@ class RunState:
     @property
     def room(self) -> bool:
         """Whether another node may be taken up here."""
-        return self.active < self.jobs and self.within_limit
+        return self.active < self.jobs and (not self.leased or self.within_limit)
 
     @property
     def within_limit(self) -> bool:

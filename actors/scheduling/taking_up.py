@@ -5,7 +5,7 @@ from heapq import heappop
 
 from actors.actions import Dispatch, SetTimer, TimerName
 from actors.scheduling import spending
-from actors.scheduling.agent_tasks import task_of
+from actors.scheduling.agent_terms import task_of
 from actors.scheduling.asking import ask
 from actors.scheduling.clearing import is_clear
 from actors.scheduling.endings import fail

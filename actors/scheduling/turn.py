@@ -89,6 +89,8 @@ class Turn:
         """
         before = node.status
         after = check_path(node.key, before, path)
+        if node.worker is not None and after is not Status.RUNNING:
+            self.end_lease(node)
         if after in FINAL:
             changes.setdefault("finished_at", self.stamp.at)
         node.record = node.record.but({"status": after, **changes})
@@ -152,7 +154,9 @@ class Turn:
         self._leases.append(lease)
 
     def end_lease(self, node: NodeState) -> None:
-        """Store that no worker has it any more."""
+        """Let no worker have it any more, in the store and here."""
+        node.worker = None
+        self.state.leased -= 1
         self._unleased.append(node.key)
 
     def start(self) -> None:

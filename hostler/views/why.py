@@ -116,8 +116,9 @@ def why_node(scene: Scene, key: str) -> Why:
     if scene.run.imported:
         text, command = f"{text} {_RECORD}", None
     elif node.status in LIVE and not scene.owned and scene.run.status not in RUN_FINAL | RUN_RESTING:
-        nobody, command = _nobody(scene)
-        text = f"{text} {nobody}"
+        nobody, resume = _nobody(scene)
+        taken = node.status is Status.READY and _is_for_workers(scene, node)  # whoever takes it moves the run itself
+        text, command = f"{text} {nobody}", command if taken else resume
     return Why(node=key, status=node.status.value, text=harmless(text), command=command)
 
 
@@ -139,7 +140,7 @@ def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
     match node.status:
         case Status.PENDING:
             return _pending(scene, node)
-        case Status.READY | Status.RUNNING if executor_name(scene.planned(node.key).executor) == EXTERNAL:
+        case Status.READY | Status.RUNNING if _is_for_workers(scene, node):
             return _outside(scene, node)
         case Status.QUEUED:
             return _queued(scene, node), "hostler top"
@@ -157,6 +158,10 @@ def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
             return f"It is {node.status}: {_failure(node)}.", again
         case _:
             return SENTENCES[node.status], None
+
+
+def _is_for_workers(scene: Scene, node: NodeRecord) -> bool:
+    return executor_name(scene.planned(node.key).executor) == EXTERNAL
 
 
 def _outside(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:

@@ -7,8 +7,11 @@ import pytest
 
 from actors.actions import Abort, Dispatch, EndLeftovers, Judge, LookAtLease, SetTimer, TimerName
 from actors.messages import Drain, Due, LeaseSeen
+from actors.scheduling.decide import DRAIN
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.stopping import DEADLINE
+from actors.scheduling.turn import Turn
+from store.clock import Stamp
 from store.contracts import Request, RequestKind
 from store.lifecycle import RunStatus, Status
 from store.plans import AgentExecutor, PlannedNode, RunLimits
@@ -250,6 +253,16 @@ def test_a_drained_host_leaves_the_work_with_its_worker():
     assert made.leased() == {"a": (1, "ann")}
 
 
+def test_a_drained_host_stops_its_own_work_and_not_that_of_workers():
+    """What it cannot stop it does not wait for either."""
+    made = drive(outside("a"), writing("b"))
+    made.take()
+    made.send(Drain(grace_s=5))
+    actions = made.send(Due(timer=TimerName(kind=DRAIN)))
+    assert [action.node for action in kinds(actions, Abort)] == ["b"]
+    assert {timer.timer.node for timer in kinds(actions, SetTimer)} == {"b"}
+
+
 def test_a_host_that_only_settles_requests_gives_and_takes_work():
     """A command claims the run for that alone, and starts nothing."""
     model = Model([outside("a"), writing("b", "a")])
@@ -327,3 +340,15 @@ def test_a_lease_that_cannot_be_is_refused(data):
     made.request(RequestKind.LEASE_WORK, data=data)
     assert made.status("a") is Status.READY
     assert len(told(made, "request-refused")) == 1
+
+
+def test_whatever_moves_a_node_on_ends_its_lease():
+    """A lease of what does not run would be damage: the run could not be claimed any more."""
+    made = drive()
+    made.take()
+    turn = Turn(made.state, Stamp(at=AT, boot_ns=1))
+    turn.move(made.state.nodes["a"], Status.FAILED)
+    assert made.workers()["a"] is None
+    transaction = turn.decision().transaction
+    assert transaction is not None
+    assert transaction.unleased == ("a",)

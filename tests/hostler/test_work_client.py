@@ -4,19 +4,21 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import pytest
 
-from hostler import Host, Work, Worker, compile_workflow, workflow
+from hostler import Host, RunLimits, Work, Worker, compile_workflow, workflow
 from hostler.__main__ import main
 from hostler.config import Config
 from hostres.errors import Code, HostlerError
-from store.clock import instant, unix_ms
+from store.clock import Stamp, SystemClock, instant, unix_ms
 from store.home import Home
 from store.lifecycle import RunStatus
 from store.proving import numbers, prove
 from store.reader import Reader
+from store.work import beat
 from tests.support import until
 
 TOKEN = "gh" + "p_" + "A1b2" * 9
@@ -162,10 +164,35 @@ def test_a_beat_extends_the_lease_and_writes_no_event():
     ann = Worker("ann", lease_s=5)
     work = taken(ann)
     before = kinds(run_id)
-    assert Worker("-", lease_s=600).beat(work.key) > work.expires_at
+    extended = Worker("-", lease_s=600).beat(work.key)
+    assert extended > work.expires_at
     assert taken(ann).lease_s == 600
-    assert ann.beat(work) > work.expires_at  # a shorter one takes nothing away
+    assert ann.beat(work) == extended  # a shorter one takes nothing away
     assert kinds(run_id) == before
+
+
+def test_a_beat_brings_no_lease_back_that_is_over():
+    """G14: a beat of the old lease is refused, also before anybody has noticed that it is over."""
+    run_id = stored()
+    taken(Worker("ann", lease_s=5))
+    home = Home.open(Config.load().home, create=False)
+    for later_s, expected in ((4.0, None), (8.9, None), (14.0, "not leased")):
+        beating = partial(beat, home, run_id=run_id, node="work0", attempt=1, seconds=5.0, clock=Ahead(later_s))
+        if expected is None:
+            beating()
+        else:
+            assert expected in conflict(beating)
+
+
+class Ahead:
+    """A clock that is ahead of this machine's."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def now(self) -> Stamp:
+        now = SystemClock().now()
+        return Stamp(at=_later(now.at, self._seconds), boot_ns=now.boot_ns + round(self._seconds * 1e9))
 
 
 def test_work_that_is_being_beaten_for_outlives_its_lease():
@@ -263,6 +290,23 @@ def test_work_that_needs_approval_is_not_had_before_it():
     assert status(run_id) == "approval-required"
 
 
+def test_asking_for_what_cannot_be_had_writes_nothing():
+    """A worker that asks again and again must not fill the log: nothing ready, all taken, or the limit reached."""
+
+    @workflow("limited", version=1, limits=RunLimits(active=1))
+    def limited(build):
+        for n in range(2):
+            build.agent("do it", key=f"work{n}")
+
+    with Host() as host:
+        run_id = host.create(compile_workflow(limited, {}, folder=Config.load().home))
+    work = taken(Worker("ann"))
+    before = kinds(run_id)
+    assert Worker("bob").next() is None
+    assert taken(Worker("ann")).key == work.key
+    assert kinds(run_id) == before
+
+
 @pytest.mark.parametrize("key", ["x", "run_1:a:1", "run_" + "0" * 26 + ":a:0", "run_" + "0" * 26 + ":a"])
 def test_what_is_no_key_is_refused(key):
     """Before anything is looked up."""
@@ -323,6 +367,11 @@ def test_verify_finds_a_lease_that_the_log_does_not_tell_of(change):
         ("lease-mismatch", "leases")
     }
     assert run_id in numbers(home).values()
+    if "7" in change or "after" in change:
+        with Host() as host, pytest.raises(HostlerError) as caught:
+            host.resume(run_id).wait(timeout=30)
+        assert caught.value.code is Code.INVALID_DATA
+        assert "lease of node" in caught.value.what
 
 
 def test_work_goes_with_its_run(tmp_path):

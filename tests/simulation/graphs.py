@@ -3,9 +3,11 @@
 import random
 from decimal import Decimal
 
+from pydantic import JsonValue
+
 from actors.scheduling.state import Port
 from store.amounts import Ask, Budget, Demand
-from store.plans import OperationExecutor, PlannedNode, RunLimits
+from store.plans import AgentExecutor, OperationExecutor, PlannedNode, RunLimits
 from store.policy import Effect, Policy, PreparationKind, Resume, Retry
 from store.terms import Evidence, EvidenceType, Owner, Terms
 from tests.actors.support import code, gate, planned
@@ -30,6 +32,8 @@ def random_graph(chance: random.Random) -> list[PlannedNode]:
                 node = gate(key, *after)
             case 1:
                 node = code(key, *after)
+            case 2:
+                node = outside(key, *after, policy=random_policy(chance).model_copy(update={"claims": {}}))
             case _:
                 node = planned(key, *after, policy=random_policy(chance), executor=chance.choice(OPERATIONS))
         more = {"priority": chance.choice([0, 0, 5, -5]), "terms": random_terms(chance, node)}
@@ -77,6 +81,12 @@ def random_terms(chance: random.Random, node: PlannedNode) -> Terms | None:
         return None
     brings = isinstance(node.executor, OperationExecutor)
     return Terms(evidence=chance.choice([(SUITE,), (SUITE, APPROVAL), (APPROVAL,)] if brings else [(APPROVAL,)]))
+
+
+def outside(key: str, *after: str, policy: Policy) -> PlannedNode:
+    """Return an agent's node that workers of other processes work on."""
+    given: dict[str, JsonValue] = {"objective": "do it", "argv": None, "env": {}, "value": None}
+    return planned(key, *after, policy=policy, executor=AgentExecutor(external=True), input=given)
 
 
 def random_policy(chance: random.Random) -> Policy:

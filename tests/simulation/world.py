@@ -25,6 +25,7 @@ from actors.actions import (
     ForgetPlanner,
     GiveBack,
     Judge,
+    LookAtLease,
     PublicationAllowed,
     Reconcile,
     SetTimer,
@@ -35,6 +36,7 @@ from actors.messages import (
     Begin,
     Drain,
     Due,
+    LeaseSeen,
     LeftoversEnded,
     NotAdmitted,
     PlannerAnswered,
@@ -96,6 +98,9 @@ class World:
         self.clock_ms = 0
         self.steps = 0
         self.requests = 0
+        self.held: dict[str, int] = {}
+        self.lost: list[tuple[str, int]] = []
+        self.silent: set[tuple[str, int]] = set()
         self.take_over()
 
     def play(self) -> None:
@@ -151,6 +156,9 @@ class World:
             release_at_rest=self.random.random() < 0.5,
             ports=PORTS,
         )
+        for node in self.state.nodes.values():
+            if node.worker is not None:
+                node.leased_s = 0.0 if (node.key, node.record.attempt) in self.silent else 60.0
         self.send(Begin(requests=self.model.waiting))
 
     def send(self, message: SchedulingMessage) -> None:
@@ -171,6 +179,7 @@ class World:
         for _ in range(self.random.randint(1, len(self.uncommitted))):
             transaction, after = self.uncommitted.popleft()
             self.model.apply(transaction)
+            self.note_leases(transaction)
             self.perform(after)
 
     def perform(self, actions: Iterable[Action]) -> None:
@@ -203,6 +212,9 @@ class World:
                     self.inbox.append(rule(action))
                 case EndLeftovers():
                     self.leftovers.append(action)
+                case LookAtLease():
+                    left_s = 0.0 if (action.node, action.attempt) in self.silent else self.random.choice([0.0, 60.0])
+                    self.inbox.append(LeaseSeen(node=action.node, attempt=action.attempt, left_s=left_s))
                 case AnswerPublication():
                     allowed = isinstance(action.answer, PublicationAllowed)
                     action.reply_to.gate = "allowed" if allowed else "refused"  # type: ignore[attr-defined]
@@ -212,6 +224,7 @@ class World:
     def begin_work(self, action: Dispatch | Reconcile) -> None:
         """Start an attempt or its reconciliation, whose intent must be durable if anybody could notice it."""
         node, record = self.state.nodes[action.node], self.model.records[action.node]
+        assert not node.is_external, "what workers do was started here"
         lease = None if action.ask is None else self.leases.pop((action.node, action.ask))
         reconciling = isinstance(action, Reconcile)
         if reconciling or node.noticeable:
@@ -233,6 +246,10 @@ class World:
         happenings += [partial(self.plan, key) for key in self.planners]
         happenings += [partial(self.work, work) for work in self.works if not work.orphan and not work.stuck()]
         happenings += [partial(self.act, work) for work in self.works if work.orphan and work.may_act()]
+        if not self.state.left:
+            happenings += [partial(self.worker_acts, node, attempt) for node, attempt in self.held.items()]
+            if any(node.is_external and node.status is Status.READY for node in self.state.nodes.values()):
+                happenings.append(self.worker_asks)
         if self.uncommitted:
             happenings += [self.commit] * 3
         due = timers or (self.timers and self.random.random() < 0.04)
@@ -369,6 +386,39 @@ class World:
         self.clock_ms += int(timer.seconds * 1000)
         self.send(Due(timer=timer.timer))
 
+    # --- workers outside ------------------------------------------------------------------------------------------
+
+    def note_leases(self, transaction: Transaction) -> None:
+        """Take in what a durable transaction says of the workers: each has one attempt, and nobody has another's."""
+        for key in transaction.unleased:
+            self.lost.append((key, self.held.pop(key)))
+        for lease in transaction.leases:
+            assert lease.node not in self.held, "two workers have one piece of work"
+            assert lease.node not in self.finished, "completed work is given out again"
+            self.held[lease.node] = lease.attempt
+
+    def worker_asks(self) -> None:
+        """Ask for work, as a worker that may have some already."""
+        self.ask(RequestKind.LEASE_WORK, None, worker=f"w{self.random.randint(0, 3)}", seconds=60.0)
+
+    def worker_acts(self, node: str, attempt: int) -> None:
+        """Bring a result, give the work back, say nothing any more, or come too late."""
+        match self.random.randint(0, 9):
+            case 0:
+                self.ask(RequestKind.GIVE_BACK_WORK, node, attempt=attempt)
+            case 1:
+                self.silent.add((node, attempt))
+            case 2 if self.lost:
+                late, superseded = self.random.choice(self.lost)
+                self.ask(RequestKind.SUBMIT_WORK, late, attempt=superseded, result={"status": "success"})
+            case _ if (node, attempt) not in self.silent:
+                status = self.random.choice(["success", "success", "success", "retry", "failed", "blocked"])
+                self.ask(RequestKind.SUBMIT_WORK, node, attempt=attempt, result={"status": status})
+            case _:
+                due = [timer for timer in self.timers if (timer.timer.kind, timer.timer.node) == ("lease", node)]
+                if due:
+                    self.fire(due[0])
+
     # --- people ---------------------------------------------------------------------------------------------------
 
     def interfere(self) -> None:
@@ -460,11 +510,18 @@ class World:
         working = {Status.PREPARING, Status.QUEUED, Status.RUNNING}
         nodes = state.nodes.values()
         active = [
-            node for node in nodes if (node.status in working and node.key not in state.deferred) or node.clearing
+            node
+            for node in nodes
+            if (node.status in working and node.worker is None and node.key not in state.deferred) or node.clearing
         ]
         assert state.active == len(active)
+        leased = [node for node in nodes if node.worker is not None]
+        assert state.leased == len(leased)
+        assert all(node.is_external and node.status is Status.RUNNING for node in leased)
         excused = any(node.recovering or node.reconciling for node in nodes)
         assert len(active) <= state.jobs or excused, "more at once than jobs"
+        most = state.plan.limits.active
+        assert most is None or len(active) + len(leased) <= most or excused, "more at once than the limits allow"
         short = 0 if state.shares is None else state.shares.short
         assert state.status is run_status(state.tally, started=state.started, short=short)
         self.check_shares()
@@ -472,6 +529,7 @@ class World:
         if not self.uncommitted:
             assert {node.key: node.record for node in nodes} == self.model.records
             assert state.status is self.model.status
+            assert {node.key: node.record.attempt for node in leased} == self.held
             if state.status in RUN_RESTING:
                 self.check_reasons()
         self.finished |= {key for key, record in self.model.records.items() if record.status is Status.COMPLETED}
@@ -534,6 +592,7 @@ class World:
             self.deliver(self.inbox[0])
         assert not self.leases, "a lease was never used and never given back"
         assert not self.machine.asks, "the machine is still asked"
+        assert not self.held, "somebody still has work of a run that has ended"
         assert set(self.machine.held) == {work.lease for work in self.works if work.lease is not None}
         for record in self.model.records.values():
             assert record.status in FINAL
