@@ -8,14 +8,18 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING, Final, Protocol
+
+from pydantic import ValidationError
 
 from actors.control import Control, OperationAborted
 from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
 from hostres.niceness import Niceness
+from store.amounts import Usage
 from store.policy import FailureCode
 
 if TYPE_CHECKING:
@@ -59,6 +63,9 @@ class Host(Protocol):
 
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
         """Pass on how far the work is."""
+
+    def spend(self, usage: Usage) -> None:
+        """Return once what this attempt has spent is durably recorded, else raise."""
 
     def next_logs(self) -> tuple[Path, Path]:
         """Return the files for standard output and standard error of the next process."""
@@ -262,6 +269,32 @@ class Context:
         self.before_publication()
         publish_file(start, final, keep=not start.resolve().is_relative_to(self.workspace.resolve()))
         return final
+
+    def spend(self, *, tokens: int = 0, cost: Decimal | float | str = 0) -> None:
+        """Say what this attempt has spent since it last said so; when this returns, that is recorded for good.
+
+        Say it as soon as it is known: what was recorded survives a crash, and the rest of what was reserved for a paid
+        call counts as spent then, until somebody says better.
+
+        Args:
+            tokens: Of language models.
+            cost: Money, at most nine decimal places; a text or a Decimal is exact, a float is what it prints as.
+
+        Raises:
+            OperationFailed: It is no amount, or this host no longer works on the run.
+            OperationAborted: This attempt was asked to stop; whether it was recorded is not known.
+
+        """
+        try:
+            usage = Usage(tokens=tokens, cost=cost)  # type: ignore[arg-type] # its validator takes what people write
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise OperationFailed(
+                FailureCode.INVALID_DATA,
+                f"{first['loc'][0]} is no amount that can be spent: {first['msg']}",
+                "say how much was spent, from 0, with at most nine decimal places",
+            ) from error
+        self._host.spend(usage)
 
     def progress(
         self,

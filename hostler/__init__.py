@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hostler.host import Host, Run
     from hostler.loading import load
     from hostres.errors import Code, HostlerError
+    from store.amounts import Budget
     from store.plans import RunLimits
     from store.policy import Backoff, Effect, FailureCode, Isolation, Policy, PreparationKind, Resume, Retry
 
@@ -40,6 +41,7 @@ _HOMES = {
     "hostler.host": ("Host", "Run"),
     "hostler.loading": ("load",),
     "hostres.errors": ("Code", "HostlerError"),
+    "store.amounts": ("Budget",),
     "store.plans": ("RunLimits",),
     "store.policy": ("Backoff", "Effect", "FailureCode", "Isolation", "Policy", "PreparationKind", "Resume", "Retry"),
 }
@@ -47,6 +49,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Backoff",
+    "Budget",
     "Build",
     "Code",
     "Compiled",

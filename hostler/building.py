@@ -25,6 +25,7 @@ from hostler.refusals import about, first_problem, invalid, listed
 from hostler.schemas import ANYTHING, input_schema, output_schema
 from hostler.templates import as_template
 from hostres.errors import HostlerError
+from store.amounts import Demand
 from store.fields import NODE_KEY_PATTERN
 from store.plans import MAX_PRIORITY, CommandExecutor, ComputeExecutor, GateExecutor, OperationExecutor
 from store.policy import Effect, Policy, Resume, Retry
@@ -129,6 +130,7 @@ class Build:
         env: Mapping[str, Any] | None = None,
         stdin: Any = None,
         retry: Retry | Mapping[str, Any] | None = None,
+        budget: Demand | Mapping[str, Any] | None = None,
         input: Any = None,
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
@@ -149,6 +151,7 @@ class Build:
             env: Added to its environment.
             stdin: A text it reads; by default nothing.
             retry: When a failed attempt is made again by itself; by default never.
+            budget: What each attempt reserves of its budgets before it starts.
             input: A further value that belongs to the node's plan.
             after: Nodes it also waits for.
             label: For people.
@@ -176,6 +179,7 @@ class Build:
                 "resume": resume,
                 "max_seconds": max_seconds,
                 "retry": retry or Retry(),
+                "budget": budget,
             },
             subject,
         )

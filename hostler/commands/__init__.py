@@ -17,6 +17,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "retry": "let a failed or blocked node be tried again",
         "replay": "let trusted code that was interrupted run again",
         "settle": "say what became of an effect that was interrupted",
+        "budget": "show what a run may spend, or let it spend more",
         "runs": "list runs, newest first",
         "show": "show a run and its nodes",
         "why": "say why a run or a node does not move",

@@ -34,12 +34,14 @@ FITTING = {
     RequestKind.RETRY: Status.FAILED,
     RequestKind.REPLAY: Status.AMBIGUOUS_CODE,
     RequestKind.SETTLE: Status.AMBIGUOUS,
+    RequestKind.BUDGET: Status.READY,
 }
 
 
 def judged(kind: RequestKind, status: Status | None = None, **changes: Any) -> Accepted | Refused:
     plan = changes.pop("stored", SHA)
-    fields = {"node": "a", "plan_sha256": SHA, **changes}
+    data = {"add": {"cost": "0.5"}} if kind is RequestKind.BUDGET else {}
+    fields = {"node": "a", "plan_sha256": SHA, "data": data, **changes}
     return judge(request_of(RUN, kind, **fields), status=status or FITTING[kind], plan_sha256=plan)
 
 
@@ -100,7 +102,11 @@ def test_a_human_who_names_what_waits_is_accepted_by_a_rule_and_nobody_else_is(k
 
 
 def test_where_nothing_waits_for_an_answer_there_is_nothing_to_answer() -> None:
-    several = {RequestKind.CANCEL: set(Status) - FINAL, RequestKind.RETRY: {Status.FAILED, Status.BLOCKED}}
+    several = {
+        RequestKind.CANCEL: set(Status) - FINAL,
+        RequestKind.RETRY: {Status.FAILED, Status.BLOCKED},
+        RequestKind.BUDGET: set(Status),
+    }
     for kind, status in itertools.product(OF_A_NODE, Status):
         answer = judged(kind, status)
         assert isinstance(answer, Accepted) is (status in several.get(kind, {FITTING[kind]})), (kind, status)
@@ -127,11 +133,22 @@ def test_an_approval_always_names_its_plan() -> None:
     assert isinstance(judged(RequestKind.RETRY, plan_sha256=None), Accepted)
 
 
-def test_only_a_cancel_and_the_acceptance_of_missing_code_can_be_about_the_whole_run() -> None:
+def test_only_a_cancel_more_budget_and_the_acceptance_of_missing_code_can_be_about_the_whole_run() -> None:
+    of_run = {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.BUDGET}
     for kind in RequestKind:
-        request = request_of(RUN, kind, node=None)
+        request = request_of(RUN, kind, node=None, data={"add": {"tasks": 1}})
         answer = judge(request, status=None, plan_sha256=None)
-        assert isinstance(answer, Accepted) is (kind in {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE})
+        assert isinstance(answer, Accepted) is (kind in of_run)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [(RequestKind.BUDGET, {}), (RequestKind.BUDGET, {"add": {"cost": "0"}}), (RequestKind.SETTLE, {"spent": {"x": 1}})],
+)
+def test_a_request_that_does_not_say_how_much_is_refused(kind: RequestKind, data: dict[str, Any]) -> None:
+    refused = judged(kind, data=data)
+    assert isinstance(refused, Refused)
+    assert refused.code is Code.INVALID_DATA
 
 
 def test_only_a_person_may_accept_missing_code_and_only_for_a_whole_run() -> None:
