@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hostler.host import Host, Run
     from hostler.loading import load
     from hostres.errors import Code, HostlerError
-    from store.amounts import Budget
+    from store.amounts import Ask, Budget, Demand
     from store.plans import RunLimits
     from store.policy import Backoff, Effect, FailureCode, Isolation, Policy, PreparationKind, Resume, Retry
 
@@ -41,13 +41,14 @@ _HOMES = {
     "hostler.host": ("Host", "Run"),
     "hostler.loading": ("load",),
     "hostres.errors": ("Code", "HostlerError"),
-    "store.amounts": ("Budget",),
+    "store.amounts": ("Ask", "Budget", "Demand"),
     "store.plans": ("RunLimits",),
     "store.policy": ("Backoff", "Effect", "FailureCode", "Isolation", "Policy", "PreparationKind", "Resume", "Retry"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Ask",
     "Backoff",
     "Budget",
     "Build",
@@ -57,6 +58,7 @@ __all__ = [
     "Compute",
     "Config",
     "Context",
+    "Demand",
     "Effect",
     "ExactPlan",
     "FailureCode",
