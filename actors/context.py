@@ -9,9 +9,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING, Final, Protocol
+
+from pydantic import ValidationError
 
 from actors.control import Control, OperationAborted
 from actors.evidence_file import MAX_PIECES
@@ -19,6 +22,7 @@ from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
 from hostres.heartbeat import HEARTBEAT_FD
 from hostres.niceness import Niceness
+from store.amounts import Usage
 from store.policy import FailureCode
 from store.terms import Evidence, EvidenceType
 
@@ -69,6 +73,9 @@ class Host(Protocol):
 
     def beat(self) -> None:
         """Take note that the work lives."""
+
+    def spend(self, usage: Usage) -> None:
+        """Return once what this attempt has spent is durably recorded, else raise."""
 
     def next_logs(self) -> tuple[Path, Path]:
         """Return the files for standard output and standard error of the next process."""
@@ -310,6 +317,32 @@ class Context:
                 FailureCode.INVALID_DATA, f"more than {MAX_PIECES} pieces of evidence", "report what is due"
             )
         self._brought[piece] = None
+
+    def spend(self, *, tokens: int = 0, cost: Decimal | float | str = 0) -> None:
+        """Say what this attempt has spent since it last said so; when this returns, that is recorded for good.
+
+        Say it as soon as it is known: what was recorded survives a crash, and the rest of what was reserved for a paid
+        call counts as spent then, until somebody says better.
+
+        Args:
+            tokens: Of language models.
+            cost: Money, at most nine decimal places; a text or a Decimal is exact, a float is what it prints as.
+
+        Raises:
+            OperationFailed: It is no amount, or this host no longer works on the run.
+            OperationAborted: This attempt was asked to stop; whether it was recorded is not known.
+
+        """
+        try:
+            usage = Usage(tokens=tokens, cost=cost)  # type: ignore[arg-type] # its validator takes what people write
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise OperationFailed(
+                FailureCode.INVALID_DATA,
+                f"{first['loc'][0]} is no amount that can be spent: {first['msg']}",
+                "say how much was spent, from 0, with at most nine decimal places",
+            ) from error
+        self._host.spend(usage)
 
     def progress(
         self,

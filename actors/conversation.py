@@ -186,6 +186,9 @@ class Conversation:
                 return (self._context.workspace,)
             case "logs":
                 return self._host.next_logs()
+            case "spending":
+                self._context.spend(tokens=asked.tokens, cost=asked.cost)
+                return ()
 
 
 @contextlib.contextmanager

@@ -7,14 +7,21 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Final
 
 import pykka
 
-from actors.actions import Abort, Address, PublicationAllowed, PublicationRefused
+from actors.actions import (
+    Abort,
+    Address,
+    PublicationAllowed,
+    PublicationRefused,
+    SpendingRecorded,
+    SpendingRefused,
+)
 from actors.control import Control
 from actors.failures import OperationFailed
-from actors.messages import Progress, PublicationWanted, Returned
+from actors.messages import Progress, PublicationWanted, Returned, SpendingReported
 from actors.outcomes import Failed, Outcome, Release
 from actors.pace import Pace
 from actors.pulse import Pulse
@@ -22,9 +29,13 @@ from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, empty, perform
 from hostres.lease import Lease, current_lease
+from store.amounts import Usage
 from store.policy import FailureCode
 
 log = logging.getLogger(__name__)
+
+NOT_OURS: Final = "this host no longer works on the run"
+UNRECORDED: Final = "what was spent is not recorded; tell whoever keeps the budget"
 
 LogPaths = Callable[[str], Path]
 """From the name of a stream to its file."""
@@ -158,6 +169,7 @@ class Port:
         self._pulse = pulse
         self._pace = Pace()
         self._processes = itertools.count(1)
+        self._asking = threading.Lock()
 
     def next_logs(self) -> tuple[Path, Path]:
         """Return the files for both streams of the next process."""
@@ -194,9 +206,7 @@ class Port:
         wanted = PublicationWanted(
             node=self._node, attempt=self._attempt, reply_to=answer, reconciling=self._reconciling
         )
-        if not tell(self._scheduler, wanted):
-            raise OperationFailed(FailureCode.CONFLICT, "this host no longer works on the run", "nothing was published")
-        self._control.wait(answer.given)
+        self._ask(wanted, answer, unheard="nothing was published")
         self._control.check()
         match answer.message:
             case PublicationRefused() as refused:
@@ -206,13 +216,33 @@ class Port:
             case other:
                 raise AssertionError(other)
 
+    def spend(self, usage: Usage) -> None:
+        """Wait until what this attempt has spent is durably recorded; one that is stopped may still say so."""
+        answer = _Answer()
+        said = SpendingReported(node=self._node, attempt=self._attempt, usage=usage, reply_to=answer)
+        self._ask(said, answer, unheard=UNRECORDED)
+        match answer.message:
+            case SpendingRecorded():
+                return
+            case SpendingRefused():
+                raise OperationFailed(FailureCode.CONFLICT, NOT_OURS, UNRECORDED)
+            case _:
+                self._control.check()
+
+    def _ask(self, wanted: PublicationWanted | SpendingReported, answer: "_Answer", *, unheard: str) -> None:
+        """Ask the scheduler and wait for its answer or a stop; one thread of the work asks at a time."""
+        with self._asking:
+            if not tell(self._scheduler, wanted):
+                raise OperationFailed(FailureCode.CONFLICT, NOT_OURS, unheard)
+            self._control.wait(answer.given)
+
 
 class _Answer:
     """An address for one answer, waited for by a helper thread."""
 
     def __init__(self) -> None:
         self.given = threading.Event()
-        self.message: PublicationAllowed | PublicationRefused | None = None
+        self.message: PublicationAllowed | PublicationRefused | SpendingRecorded | SpendingRefused | None = None
 
     def tell(self, message: Any) -> None:
         self.message = message

@@ -14,6 +14,7 @@ from actors.failures import OperationFailed
 from actors.frames import Channel, Frame, FrameError
 from actors.pace import Pace
 from actors.worker_messages import Advanced, Answer, Asked, Beaten, Stop, frame_of, from_host
+from store.amounts import Usage, decimal_text
 from store.policy import FailureCode
 
 BEATS_EVERY_S: Final = 0.02
@@ -46,6 +47,10 @@ class RemoteHost:
         """Return once the host has durably let this attempt through."""
         self._ask("publication")
 
+    def spend(self, usage: Usage) -> None:
+        """Return once what this attempt has spent is durably recorded."""
+        self._ask("spending", tokens=usage.tokens, cost=decimal_text(usage.cost))
+
     def next_logs(self) -> tuple[Path, Path]:
         """Return the files for both streams of the next process."""
         out, err = self._ask("logs")
@@ -69,13 +74,15 @@ class RemoteHost:
             with contextlib.suppress(OSError):
                 self._channel.send(frame_of(Beaten()))
 
-    def _ask(self, what: Literal["publication", "workspace", "logs"]) -> tuple[Path, ...]:
+    def _ask(
+        self, what: Literal["publication", "workspace", "logs", "spending"], *, tokens: int = 0, cost: str = "0"
+    ) -> tuple[Path, ...]:
         event, answers = threading.Event(), list[Answer]()
         with self._lock:
             number = next(self._ids)
             self._waiting[number] = event, answers
         try:
-            self._channel.send(frame_of(Asked(id=number, what=what)))
+            self._channel.send(frame_of(Asked(id=number, what=what, tokens=tokens, cost=cost)))
         except OSError as error:
             raise OperationFailed(
                 FailureCode.CONFLICT, f"the host cannot be asked: {error}", "ask it from the process it started"

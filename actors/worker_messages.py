@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from actors.failures import MAX_MESSAGE, MAX_TODO, MAX_TRACEBACK_BYTES
 from actors.frames import Frame, FrameError
+from store.fields import MAX_SAFE_INTEGER
 from store.policy import FailureCode
 from store.terms import EvidenceType
 
@@ -141,10 +142,18 @@ class Beaten(_Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked(_Message):
-    """Something that only the host can give: leave to publish, the workspace, the logs of the next process."""
+    """Something that only the host can give: leave to publish, the workspace, the logs of the next process.
+
+    Attributes:
+        tokens: Of `spending`: what was spent.
+        cost: Likewise, a decimal as text.
+
+    """
 
     id: Count
-    what: Literal["publication", "workspace", "logs"]
+    what: Literal["publication", "workspace", "logs", "spending"]
+    tokens: Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)] = 0
+    cost: Annotated[str, Field(pattern=r"^\d{1,16}(\.\d{1,9})?$")] = "0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hostler.loading import load
     from hostler.work_client import Work, Worker
     from hostres.errors import Code, HostlerError
+    from store.amounts import Ask, Budget, Demand
     from store.plans import RunLimits
     from store.policy import Backoff, Effect, FailureCode, Heartbeat, Isolation, Policy, PreparationKind, Resume, Retry
 
@@ -42,6 +43,7 @@ _HOMES = {
     "hostler.loading": ("load",),
     "hostler.work_client": ("Work", "Worker"),
     "hostres.errors": ("Code", "HostlerError"),
+    "store.amounts": ("Ask", "Budget", "Demand"),
     "store.plans": ("RunLimits",),
     "store.policy": (
         "Backoff",
@@ -58,7 +60,9 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Ask",
     "Backoff",
+    "Budget",
     "Build",
     "Code",
     "Compiled",
@@ -66,6 +70,7 @@ __all__ = [
     "Compute",
     "Config",
     "Context",
+    "Demand",
     "Effect",
     "ExactPlan",
     "FailureCode",

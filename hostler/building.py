@@ -33,6 +33,7 @@ from hostler.refusals import about, first_problem, invalid, listed
 from hostler.schemas import ANYTHING, input_schema, output_schema
 from hostler.templates import as_template
 from hostres.errors import HostlerError
+from store.amounts import Demand
 from store.fields import NODE_KEY_PATTERN
 from store.plans import (
     MAX_PRIORITY,
@@ -145,6 +146,7 @@ class Build:
         stdin: Any = None,
         retry: Retry | Mapping[str, Any] | None = None,
         heartbeat: Heartbeat | Mapping[str, Any] | None = None,
+        budget: Demand | Mapping[str, Any] | None = None,
         input: Any = None,
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
@@ -166,6 +168,7 @@ class Build:
             stdin: A text it reads; by default nothing.
             retry: When a failed attempt is made again by itself; by default never.
             heartbeat: How often the program shows that it lives; by default its process is sign enough.
+            budget: What each attempt reserves of its budgets before it starts.
             input: A further value that belongs to the node's plan.
             after: Nodes it also waits for.
             label: For people.
@@ -194,6 +197,7 @@ class Build:
                 "max_seconds": max_seconds,
                 "retry": retry or Retry(),
                 "heartbeat": heartbeat,
+                "budget": budget,
             },
             subject,
         )

@@ -25,6 +25,7 @@ from hostler.templates import located_references
 from hostler.worker_code import check_found
 from hostler.workflows import Workflow
 from hostres.errors import HostlerError
+from store.delegation import delegation_fault
 from store.plans import GraphPlan, PlannedNode
 from store.records import graph_plan_sha256
 from store.references import Reference
@@ -98,6 +99,9 @@ def compile_workflow(
         if isinstance(operation, Operation):
             check_found(operation)
     nodes = _nodes(build.drafts)
+    fault = delegation_fault(nodes)
+    if fault is not None:
+        raise invalid(f"node {fault[0]}: {fault[1]}", "name a parent that leads to a node without one")
     _check_outputs(outputs, build.drafts, workflow)
     computes = {each.code.name: each.code for each in build.drafts.values() if isinstance(each.code, Compute)}
     located = code_of(workflow)

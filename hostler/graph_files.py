@@ -16,6 +16,7 @@ from hostler.refusals import about, first_problem, invalid, place
 from hostler.schemas import takes_text
 from hostler.workflows import Input, Workflow
 from hostres.errors import HostlerError
+from store.amounts import Demand
 from store.fields import MAX_SAFE_INTEGER, Name
 from store.plans import MAX_PRIORITY, RunLimits
 from store.policy import Effect, Heartbeat, Resume, Retry
@@ -23,8 +24,7 @@ from store.references import substitute_inputs
 from store.terms import Terms
 
 LATER: Final = {
-    "limits": frozenset({"per_owner", "per_parent", "budget"}),
-    "node": frozenset({"parent", "owner", "budget", "authority"}),
+    "node": frozenset({"authority"}),
 }
 """Fields of the format that this version does not act on; to ignore them would be to break a promise."""
 
@@ -58,6 +58,7 @@ class Command(_Part):
     max_seconds: float = COMMAND_SECONDS
     retry: Retry = Retry()
     heartbeat: Heartbeat | None = None
+    budget: Demand | None = None
 
 
 class Agent(_Part):
@@ -73,6 +74,7 @@ class Agent(_Part):
     max_seconds: float = AGENT_SECONDS
     max_output_bytes: int = AGENT_OUTPUT_BYTES
     retry: Retry = Retry()
+    budget: Demand | None = None
 
 
 class Executor(_Part):
@@ -193,8 +195,6 @@ def _later(document: JsonValue) -> Iterator[tuple[str | int, ...]]:
     """Yield the places of fields that belong to later versions."""
     if not isinstance(document, dict):
         return
-    limits = document.get("limits")
-    yield from (("limits", name) for name in (limits if isinstance(limits, dict) else ()) if name in LATER["limits"])
     nodes = document.get("nodes")
     for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
         if not isinstance(node, dict):
@@ -235,6 +235,7 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             stdin=fill(words.stdin),
             retry=words.retry,
             heartbeat=words.heartbeat,
+            budget=words.budget,
             input=given,
             after=node.after,
             label=node.label,

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hostres.errors import Code
+from store.amounts import Usage
 from store.budgets import read_amounts
 from store.contracts import Request, RequestKind
 from store.lifecycle import FINAL, Status
@@ -253,11 +254,19 @@ OF_RUN: Final = frozenset(
     {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.LEASE_WORK, RequestKind.BUDGET}
 )
 """Requests that may be about a whole run and name no node."""
-_AMOUNTS_IN: Final[Mapping[RequestKind, tuple[str, ...]]] = MappingProxyType(
-    {RequestKind.BUDGET: ("add",), RequestKind.SETTLE: ("spent",)}
-)
-"""Where the data of a request says how much of something."""
 _BOUND_TO_PLAN: Final = frozenset({RequestKind.APPROVE, RequestKind.DENY})
+
+
+def _says_how_much(request: Request) -> bool:
+    """Say whether the amounts in the data of a request, where it needs or may have any, are amounts."""
+    try:
+        if request.kind is RequestKind.BUDGET:
+            read_amounts(request.data.get("add"))
+        if request.kind is RequestKind.SETTLE and "spent" in request.data:
+            Usage.model_validate(request.data["spent"])
+    except ValueError:
+        return False
+    return True
 
 
 def judge(
@@ -305,16 +314,12 @@ def judge(
             what=f"{about} is {status}; there is nothing to {request.kind}",
             todo=f"see `hostler show {request.run_id}` for what waits",
         )
-    for name in _AMOUNTS_IN.get(request.kind, ()):
-        try:
-            if name in request.data or request.kind is RequestKind.BUDGET:
-                read_amounts(request.data.get(name))
-        except ValueError as error:
-            return Refused(
-                code=Code.INVALID_DATA,
-                what=f"the request to {request.kind} {about} does not say how much: {error}",
-                todo="give amounts above 0 of tokens, cost, seconds, tasks or retries, such as cost=5",
-            )
+    if not _says_how_much(request):
+        return Refused(
+            code=Code.INVALID_DATA,
+            what=f"the request to {request.kind} {about} does not say how much",
+            todo="give amounts such as cost=5 or tokens=1000",
+        )
     named = request.plan_sha256
     if request.kind in _BOUND_TO_PLAN and named is None:
         return Refused(

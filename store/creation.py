@@ -8,6 +8,7 @@ from hostres.errors import Code, HostlerError
 from store.chain import GENESIS
 from store.clock import Stamp
 from store.contracts import EventKind, NodeRecord, RunRecord
+from store.delegation import delegation_fault
 from store.heads import Head, append_events, counts_text
 from store.lifecycle import RunStatus, Status
 from store.limits import Limits
@@ -76,6 +77,9 @@ def _check_nodes(record: RunRecord, plan: GraphPlan) -> None:
         if missing:
             raise _refuse(record, f"node {node.key} does not come after {', '.join(missing)}")
         seen.add(node.key)
+    fault = delegation_fault(plan.nodes)
+    if fault is not None:
+        raise _refuse(record, f"node {fault[0]}: {fault[1]}")
 
 
 def submitted(connection: sqlite3.Connection, record: RunRecord) -> str | None:

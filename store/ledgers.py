@@ -1,7 +1,7 @@
 """The ledgers of a run in the store: a row each, which must be what the run's log adds up to."""
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import closing
 from typing import Final
 
@@ -95,7 +95,8 @@ def load_ledgers(
     if not (ledgers or limited):
         return ()
     try:
-        told = fold(_entries(connection, head))
+        with closing(_entries(connection, head)) as entries:  # else whoever keeps the error keeps the cursor
+            told = fold(entries)
     except InconsistentError as error:
         raise damaged(f"log of run {head.run_id}", f"of its spending it says that {error}") from None
     stand = {ledger.node: ledger for ledger in ledgers}
@@ -112,7 +113,7 @@ def load_ledgers(
     return ledgers
 
 
-def _entries(connection: sqlite3.Connection, head: Head) -> Iterator[Entry]:
+def _entries(connection: sqlite3.Connection, head: Head) -> Generator[Entry]:
     query = "SELECT seq, event, sha256 FROM events WHERE run = ? AND instr(event, ?) ORDER BY seq"
     with closing(connection.execute(query, (head.run, _SPENDING))) as rows:
         for seq, data, sha256 in rows:

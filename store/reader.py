@@ -74,6 +74,7 @@ class RunView:
     Attributes:
         cancelled: Whether somebody ever asked to cancel the whole run.
         imported_sha256: Digest of the archive that it was brought in from, if it was.
+        ledgers: What its nodes reserved and spent.
 
     """
 
@@ -85,6 +86,7 @@ class RunView:
     summary: Summary | None
     cancelled: bool
     imported_sha256: str | None = None
+    ledgers: tuple[Ledger, ...] = ()
 
     @property
     def owned(self) -> bool:
@@ -269,6 +271,7 @@ class Reader:
             if row is None:
                 raise unknown_run(run_id)
             cancelled = is_cancelled(self._connection, run_id)
+            ledgers = read_ledgers(self._connection, self._number(run_id), run_id)
         data, sha256, status, started_at, finished_at, host, summary_sha256, summary, imported_sha256 = row
         what = f"record of run {run_id}"
         return RunView(
@@ -280,6 +283,7 @@ class Reader:
             owner=None if host is None else Owner(host=host, alive=host_alive(self.home, host)),
             summary=None if summary_sha256 is None else self._summary(run_id, summary_sha256, summary),
             cancelled=cancelled,
+            ledgers=ledgers,
         )
 
     def _summary(self, run_id: str, sha256: str, inline: bytes | None) -> Summary:

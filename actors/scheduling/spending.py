@@ -114,6 +114,7 @@ def moved(turn: "Turn", node: "NodeState", before: Status) -> None:
     after = node.status
     if before is Status.READY:
         shares.lanes.leave(node.key)
+        looked_at(turn, node)
     if shares.caps and (before in OCCUPYING) is not (after in OCCUPYING):
         if after in OCCUPYING:
             shares.caps.enter(node.key)
@@ -204,7 +205,8 @@ def settled_by_person(turn: "Turn", node: "NodeState", request: Request) -> None
     assumed = [] if ledger is None else [kept.amount for kept in ledger.assumed if kept.attempt == attempt]
     stated = request.data.get("spent")
     if stated is not None:
-        amount = Amounts.model_validate(stated)
+        usage = Usage.model_validate(stated)
+        amount = Amounts(tokens=usage.tokens, cost=usage.cost)
     elif request.data.get("outcome") == "retry" or not assumed:
         amount = NOTHING
     else:

@@ -20,6 +20,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "replay": "let trusted code that was interrupted run again",
         "settle": "say what became of an effect that was interrupted",
         "work": "take work that waits for workers, and bring its result",
+        "budget": "show what a run may spend, or let it spend more",
         "runs": "list runs, newest first",
         "show": "show a run and its nodes",
         "why": "say why a run or a node does not move",

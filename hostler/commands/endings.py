@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from hostler.views.budgets import waits
 from hostler.views.show import counts_text, failure_lines, may_be_retried, outputs_lines, owner_lines, seconds_between
 from hostler.views.terminal import duration, harmless
-from hostler.views.waiting import waiting_on
 from store.contracts import NodeRecord
 from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus, Status
 from store.plans import GraphPlan
@@ -58,7 +58,7 @@ def ending_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> s
     lines += failure_lines(run, [node for node in nodes if node.status in FAILED_NODES], mark="failed: ")
     if run.imported:
         return "\n".join([*lines, *owner_lines(run), *outputs_lines(run, plan)])
-    for waiting in waiting_on(run_id, plan, nodes):
+    for waiting in waits(run, plan, nodes):
         lines.append(f"waits: {waiting.node}: {harmless(waiting.message)}")
         lines += waiting.typed("  ")
     if run.status in RUN_RESTING:

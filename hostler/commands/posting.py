@@ -79,7 +79,7 @@ def ask(
     plan_sha256: str | None = None,
     reason: str = "",
     data: dict[str, Any] | None = None,
-) -> None:
+) -> str:
     """Post a request; a live owner is woken by it.
 
     Args:
@@ -90,6 +90,9 @@ def ask(
         plan_sha256: The exact node plan that is meant.
         reason: For people.
         data: What the kind needs besides.
+
+    Returns:
+        The id of the request.
 
     Raises:
         HostlerError: conflict, if this principal may not ask it, or not of this node or for this plan; then
@@ -125,6 +128,7 @@ def ask(
     if isinstance(ruling, Refused):
         raise HostlerError(ruling.code, ruling.what, ruling.todo)
     post(home, request, clock=clock)
+    return request.request_id
 
 
 def _request_id(kind: RequestKind, run_id: str, node: NodeRecord | None) -> str:

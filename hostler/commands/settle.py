@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hostler.commands.amounts import amount, amounts_of
 from hostler.commands.answering import add_answer, answer
 from hostler.commands.arguments import command_parser
 from hostler.reading import read_bounded
 from hostres.errors import Code, HostlerError
+from store.amounts import Usage
 from store.contracts import RequestKind
 from store.values import parse_json
 
@@ -35,12 +37,22 @@ def add(subparsers: "Subparsers") -> None:
     outcome = parser.add_mutually_exclusive_group()
     outcome.add_argument("--completed", metavar="FILE", help="it happened; FILE holds its output as JSON")
     outcome.add_argument("--failed", action="store_true", help="count it as failed")
+    parser.add_argument(
+        "--spent",
+        action="append",
+        default=[],
+        type=amount(tuple(Usage.model_fields), Usage.model_validate),
+        metavar="NAME=AMOUNT",
+        help="what it spent of tokens and cost, in place of what is assumed; may be given several times",
+    )
     outcome.add_argument("--retry", action="store_true", help="it did not happen; let it run again")
 
 
 def run(args: argparse.Namespace) -> int:
     """Post the settlement; on a terminal, ask for it if it was not given."""
     data = _outcome(args)
+    if args.spent:
+        data["spent"] = amounts_of(args.spent)
     return answer(args, RequestKind.SETTLE, done=DONE[data["outcome"]], details=lambda *_: data)
 
 

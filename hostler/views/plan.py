@@ -8,6 +8,7 @@ from typing import Any, cast
 import orjson
 from pydantic import JsonValue
 
+from hostler.views.budgets import amounts_text, terms_lines
 from hostler.views.naming import claims_text, executor_name, runs_text
 from hostler.views.terminal import cut, harmless, table
 from store.plans import AgentExecutor, CommandExecutor, GateExecutor, GraphPlan, PlannedNode
@@ -54,6 +55,7 @@ def plan_json(plan: GraphPlan, plan_sha256: str) -> dict[str, Any]:
         "claims": summed_claims(plan),
         "largest_claims": largest_claims(plan),
         "approvals": [node.key for node in plan.nodes if will_ask(node)],
+        "limits": plan.limits.model_dump(mode="json", exclude_none=True),
         "outputs": plan.outputs,
     }
 
@@ -67,6 +69,7 @@ def _node_json(node: PlannedNode) -> dict[str, Any]:
         "dependencies": list(node.dependencies),
         "priority": node.priority,
         "policy": node.policy.model_dump(mode="json"),
+        "terms": None if node.terms is None else node.terms.model_dump(mode="json", exclude_none=True),
         "asks": will_ask(node),
     }
 
@@ -99,6 +102,7 @@ def plan_text(plan: GraphPlan, plan_sha256: str, *, width: int) -> str:
             f"claims in all: {claims_text(summed_claims(plan))}",
             f"claims of one node at most: {claims_text(largest_claims(plan))}",
             f"asks for approval: {harmless(', '.join(asks)) or 'nothing'}",
+            *([f"budget of the run: {amounts_text(plan.limits.budget)}"] if plan.limits.budget is not None else []),
             "",
             table(("NODE", "RUNS", "EFFECT", "RESUME", "CLAIMS", "AFTER"), rows),
             "",
@@ -132,6 +136,7 @@ def _given(node: PlannedNode) -> Iterator[str]:
     if beats is not None:
         first = "" if beats.grace_seconds is None else f", the first within {beats.grace_seconds:g} s"
         lines.append(("beats", f"every {beats.seconds:g} s{first}"))
+    lines += terms_lines(node)
     if node.priority:
         lines.append(("first", f"priority {node.priority}"))
     if lines:

@@ -8,9 +8,10 @@ from typing import Any, Final
 import orjson
 from pydantic import JsonValue
 
+from hostler.views.budgets import books_of, budget_json, budget_lines, usage_json, waits
 from hostler.views.naming import executor_name, runs_text
 from hostler.views.terminal import duration, harmless, shown_path, table
-from hostler.views.waiting import waiting_on
+from store.budgets import Books
 from store.contracts import Grant, NodeRecord
 from store.evidence import documents
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
@@ -52,15 +53,18 @@ def show_json(
         shape["imported"] = {"sha256": run.imported_sha256}
     if run.owner is not None:
         shape["owner"] = {"host": run.owner.host, "alive": run.owner.alive}
-    shape["waiting_on"] = [waiting.to_json() for waiting in waiting_on(record.run_id, plan, nodes)]
+    shape["waiting_on"] = [waiting.to_json() for waiting in waits(run, plan, nodes)]
+    books = books_of(run, plan)
+    of_run = {"budget": budget_json(books, None), "usage": usage_json(books.spent)}
+    shape |= {name: value for name, value in of_run.items() if value}
     if run.status in RUN_FINAL and run.summary is not None:
         shape["outputs"] = run.summary.outputs
     planned = {node.key: node for node in plan.nodes}
-    shape["nodes"] = [_node_json(planned[node.key], node, corrections.get(node.key, ())) for node in nodes]
+    shape["nodes"] = [_node_json(planned[node.key], node, books, corrections.get(node.key, ())) for node in nodes]
     return shape
 
 
-def _node_json(planned: PlannedNode, node: NodeRecord, corrections: Iterable[Grant]) -> dict[str, Any]:
+def _node_json(planned: PlannedNode, node: NodeRecord, books: Books, corrections: Iterable[Grant]) -> dict[str, Any]:
     shape: dict[str, Any] = {
         "key": node.key,
         "executor": executor_name(planned.executor),
@@ -87,6 +91,12 @@ def _node_json(planned: PlannedNode, node: NodeRecord, corrections: Iterable[Gra
     corrected = [_correction_json(grant) for grant in corrections]
     if corrected:
         shape["corrections"] = corrected
+    ledger, budget = books.ledgers.get(node.key), budget_json(books, node.key)
+    if ledger is not None:
+        shape["usage"] = usage_json(ledger.spent)
+    if budget is not None:
+        shape["budget"] = budget
+        shape["delegated"] = usage_json(books.delegated(node.key))
     return shape
 
 
@@ -144,7 +154,10 @@ def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants
     failures = failure_lines(run, [node for node in nodes if node.failure is not None])
     if failures:
         lines += ["", *failures]
-    waiting = waiting_on(record.run_id, plan, nodes)
+    budgets = budget_lines(run, plan)
+    if budgets:
+        lines += ["", *budgets]
+    waiting = waits(run, plan, nodes)
     if waiting:
         lines += ["", "waits for a person:"]
         for entry in waiting:

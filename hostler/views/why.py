@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from hostler.views.budgets import waits
 from hostler.views.naming import EXTERNAL, claims_text, executor_name
 from hostler.views.show import may_be_retried
 from hostler.views.terminal import duration, harmless
-from hostler.views.waiting import waiting_on
 from hostres.leftovers import Leftover
 from hostres.rows import ADMITTED, Row
 from store.contracts import NodeRecord
@@ -86,7 +86,7 @@ class Scene:
 def why_run(scene: Scene) -> Why:
     """Say why a run stands where it stands."""
     run, run_id = scene.run, scene.run_id
-    resting = waiting_on(run_id, scene.plan, scene.nodes)
+    resting = waits(run, scene.plan, scene.nodes)
     command: str | None = None
     if run.imported:
         text = _RECORD
@@ -94,7 +94,7 @@ def why_run(scene: Scene) -> Why:
         failed = [node.key for node in scene.nodes if node.status in (Status.FAILED, Status.INCOMPATIBLE)]
         text = f"It has ended, {run.status}" + (f": {_listed(failed)} failed." if failed else ".")
         command = f"hostler why {run_id} {failed[0]}" if failed else None
-    elif resting and run.status.value == resting[0].reason.value:
+    elif resting and run.status in RUN_RESTING:
         several = f" and {len(resting) - 1} more" if len(resting) > 1 else ""
         text = f"It waits for a person: {resting[0].node}: {resting[0].message}{several}."
         if scene.missing is not None:
@@ -135,7 +135,7 @@ SENTENCES: Final[Mapping[Status, str]] = MappingProxyType(
 
 
 def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
-    for each in waiting_on(scene.run_id, scene.plan, [node]):
+    for each in waits(scene.run, scene.plan, [node]):
         return f"It waits for a person: {each.message}.", each.command
     match node.status:
         case Status.PENDING:

@@ -420,5 +420,16 @@ def test_no_more_are_active_for_one_owner_or_parent_than_the_limits_say(cap: str
     assert len([key for key in running() if key.startswith("a")]) == 2
 
 
+def test_a_node_that_is_cancelled_before_it_was_looked_at_again_holds_nobody_back() -> None:
+    """Its lane goes on with the next; 52001 of the simulation."""
+    run = drive(*(node(key, ask=Ask(tokens=1)) for key in "abc"), node("x"), budget=Budget(tokens=0))
+    run.state.jobs = 1  # which x takes
+    run.request(RequestKind.BUDGET, data={"add": {"tokens": 1}})
+    assert run.statuses() == {**dict.fromkeys("abc", "ready"), "x": "running"}
+    run.request(RequestKind.CANCEL, "a")
+    run.returned("x")
+    assert run.statuses() == {"a": "cancelled", "b": "running", "c": "ready", "x": "completed"}
+
+
 def test_change_names_are_those_of_the_log() -> None:
     assert [change.value for change in Change] == ["reserve", "spend", "settle", "correct", "add"]

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from actors.operations import Entry
 from actors.outcomes import Aborted, Failed, Value
 from actors.worker import perform_in_worker
 from hostres.procfs import read_process
+from store.amounts import Usage
 from store.plans import NodePlan, OperationExecutor
 from store.policy import FailureCode, Policy
 from tests.actors.support import RUN_ID
@@ -57,6 +59,7 @@ class Surroundings:
         self.processes = 0
         self.beats = 0
         self.gate: list[str] = []
+        self.spent: list[Usage] = []
         self.refusal: OperationFailed | None = None
 
     def allow_publication(self) -> None:
@@ -69,6 +72,9 @@ class Surroundings:
 
     def beat(self) -> None:
         self.beats += 1
+
+    def spend(self, usage: Usage) -> None:
+        self.spent.append(usage)
 
     def next_logs(self) -> tuple[Path, Path]:
         self.processes += 1
@@ -117,7 +123,17 @@ def test_a_worker_that_calls_and_gives_completes_its_node(attempt):
     assert outcome.value == {"n": 1}
 
 
+def test_what_a_worker_spends_is_recorded_before_it_goes_on(attempt):
+    made = attempt(
+        "send('calling'); send('asked', id=1, what='spending', tokens=3, cost='0.10'); receive(); send('gave', given)"
+    )
+    assert isinstance(made.perform(), Value)
+    assert made.host.spent == [Usage(tokens=3, cost=Decimal("0.1"))]
+
+
 LIES = {
+    "spending less than nothing": "send('calling'); send('asked', id=1, what='spending', tokens=-1)",
+    "spending no number": "send('calling'); send('asked', id=1, what='spending', cost='1e3')",
     "noise": "end.sendall(os.urandom(8) + b'noise' * 100)",
     "a length without end": "end.sendall(b'\\xff' * 8)",
     "no JSON": "raw(b'{')",

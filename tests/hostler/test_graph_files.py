@@ -1,6 +1,7 @@
 """Graph files: one model in three languages, and one line with the place for whatever is wrong."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import yaml
 from hostler.compiler import Compiled, compile_workflow
 from hostler.loading import load
 from hostres.errors import Code, HostlerError
+from store.amounts import Ask, Budget, Demand
 from store.plans import AgentExecutor, CommandExecutor, GateExecutor, RunLimits
 from store.policy import Backoff, FailureCode, Policy, Retry
+from store.terms import Owner, Terms
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -127,7 +130,7 @@ def test_a_registered_operation_can_be_named(tmp_path: Path) -> None:
     assert "nodes[0]: node a: there is no operation files.publsh@1; use one of: files.publish@1" in line
 
 
-@pytest.mark.parametrize("field", ["parent", "owner", "budget", "authority"])
+@pytest.mark.parametrize("field", ["authority"])
 def test_fields_of_nodes_that_this_version_does_not_act_on_are_refused_by_name(tmp_path: Path, field: str) -> None:
     line = refusal(write(tmp_path, node(**{field: 1})))
     assert f"nodes[0].{field}: this version does not know {field} yet" in line
@@ -161,11 +164,6 @@ def test_a_node_says_which_evidence_it_must_bring(tmp_path: Path) -> None:
 def test_evidence_that_cannot_be_brought_is_refused(tmp_path: Path, due: Any, executor: Any, why: str) -> None:
     more = {} if executor is None else {"executor": executor}
     assert why in refusal(write(tmp_path, node(evidence=due, **more)))
-
-
-def test_so_are_limits_of_owners(tmp_path: Path) -> None:
-    line = refusal(write(tmp_path, changed(limits={"per_owner": 1})))
-    assert "limits.per_owner: this version does not know per_owner yet" in line
 
 
 def test_a_run_may_be_limited_as_a_whole(tmp_path: Path) -> None:
@@ -389,3 +387,66 @@ def test_an_agent_is_authored_with_or_without_a_program(tmp_path: Path) -> None:
     assert (second.policy.max_output_bytes, second.policy.retry.attempts) == (5000, 2)
     wrong = {**document, "nodes": [{"key": "a", "executor": {"agent": {"argv": ["x"]}}}]}
     assert "nodes[0].executor.agent.objective: Field required" in refusal(write(tmp_path, wrong))
+
+
+def test_budgets_parents_owners_and_caps_are_part_of_the_plan(tmp_path: Path) -> None:
+    document = changed(
+        limits={"budget": {"cost": 0.3, "tokens": 1500, "retries": 2}, "per_owner": 2, "per_parent": 1},
+        nodes=[
+            {
+                "key": "lead",
+                "executor": {"gate": "merge"},
+                "budget": {"tasks": 1},
+                "owner": {"role": "lead", "id": "ada"},
+            },
+            {
+                "key": "work",
+                "parent": "lead",
+                "executor": {"command": {"argv": ["true"], "budget": {"ask": {"cost": "0.10"}, "minimum": {}}}},
+            },
+        ],
+        outputs=None,
+    )
+    plan = compiled(write(tmp_path, document), text="a").plan
+    assert plan.limits.budget == Budget(cost=Decimal("0.3"), tokens=1500, retries=2)
+    assert (plan.limits.per_owner, plan.limits.per_parent) == (2, 1)
+    assert plan.nodes[0].terms == Terms(budget=Budget(tasks=1), owner=Owner(role="lead", id="ada"))
+    assert plan.nodes[1].terms == Terms(parent="lead")
+    assert plan.nodes[1].policy.budget == Demand(ask=Ask(cost=Decimal("0.1")), minimum=Ask())
+
+
+@pytest.mark.parametrize(
+    ("parents", "why"),
+    [
+        ({"n0": "gone"}, "node n0: its parent gone does not exist"),
+        ({"n0": "n0"}, "node n0: it is delegated by itself: n0 from n0"),
+        ({"n0": "n1", "n1": "n2", "n2": "n0"}, "it is delegated by itself: n0 from n1 from n2 from n0"),
+        ({f"n{index}": f"n{index + 1}" for index in range(9)}, "node n0: more than 8 nodes stand above it"),
+        ({f"n{index}": f"n{index + 1}" for index in range(8)}, None),
+    ],
+)
+def test_a_parent_exists_and_leads_within_eight_to_a_node_without_one(
+    tmp_path: Path, parents: dict[str, str], why: str | None
+) -> None:
+    nodes = [
+        {"key": key, "executor": {"command": {"argv": ["true"]}}} | ({"parent": parents[key]} if key in parents else {})
+        for key in (f"n{index}" for index in range(10))
+    ]
+    path = write(tmp_path, changed(nodes=nodes, outputs=None))
+    if why is None:
+        assert compiled(path, text="a").plan
+    else:
+        assert why in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "budget", [{"cost": -1}, {"money": 1}, {"cost": "0.0000000001"}, {"tokens": 1.5}, {"cost": "1e3"}, {"tasks": "1"}]
+)
+def test_a_budget_that_is_none_is_refused(tmp_path: Path, budget: dict[str, Any]) -> None:
+    refusal(write(tmp_path, changed(limits={"budget": budget})))
+    assert "node a" in refusal(write(tmp_path, node(budget=budget)))
+
+
+def test_a_minimum_is_not_more_than_what_is_asked(tmp_path: Path) -> None:
+    line = refusal(write(tmp_path, command(budget={"ask": {"tokens": 1}, "minimum": {"tokens": 2}})))
+    assert "its minimum of tokens is more than it asks" in line

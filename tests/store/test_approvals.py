@@ -38,12 +38,14 @@ FITTING = {
     RequestKind.SETTLE: Status.AMBIGUOUS,
     RequestKind.CORRECT: Status.FAILED,
     RequestKind.RECOVER: Status.RUNNING,
+    RequestKind.BUDGET: Status.READY,
 }
 
 
 def judged(kind: RequestKind, status: Status | None = None, **changes: Any) -> Accepted | Refused:
     plan = changes.pop("stored", SHA)
-    fields = {"node": "a", "plan_sha256": SHA, "data": {"input": 1, "revision": 0}, **changes}
+    data = {"add": {"cost": "0.5"}} if kind is RequestKind.BUDGET else {"input": 1, "revision": 0}
+    fields = {"node": "a", "plan_sha256": SHA, "data": data, **changes}
     return judge(request_of(RUN, kind, **fields), status=status or FITTING[kind], plan_sha256=plan)
 
 
@@ -110,6 +112,7 @@ def test_where_nothing_waits_for_an_answer_there_is_nothing_to_answer() -> None:
         RequestKind.CANCEL: set(Status) - FINAL,
         RequestKind.RETRY: {Status.FAILED, Status.BLOCKED},
         RequestKind.CORRECT: {Status.FAILED, Status.BLOCKED},
+        RequestKind.BUDGET: set(Status),
     }
     for kind, status in itertools.product(OF_A_NODE, Status):
         answer = judged(kind, status)
@@ -137,11 +140,11 @@ def test_an_approval_always_names_its_plan() -> None:
     assert isinstance(judged(RequestKind.RETRY, plan_sha256=None), Accepted)
 
 
-def test_only_a_cancel_and_the_acceptance_of_missing_code_can_be_about_the_whole_run() -> None:
+def test_only_a_cancel_more_budget_and_the_acceptance_of_missing_code_can_be_about_the_whole_run() -> None:
+    of_run = {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.BUDGET, RequestKind.LEASE_WORK}
     for kind in RequestKind:
-        request = request_of(RUN, kind, node=None)
+        request = request_of(RUN, kind, node=None, data={"add": {"tasks": 1}})
         answer = judge(request, status=None, plan_sha256=None)
-        of_run = {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.LEASE_WORK}
         assert isinstance(answer, Accepted) is (kind in of_run)
 
 
@@ -153,6 +156,16 @@ def test_anybody_may_work_unless_a_rule_denies_it() -> None:
         request = request_of(RUN, kind, node=node, principal="agent:x")
         assert judge(request, status=status if node else None, plan_sha256=SHA) == Accepted(rule="default.allow-work")
         assert isinstance(judge(request, status=status, plan_sha256=SHA, rules=denied), Refused)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [(RequestKind.BUDGET, {}), (RequestKind.BUDGET, {"add": {"cost": "0"}}), (RequestKind.SETTLE, {"spent": {"x": 1}})],
+)
+def test_a_request_that_does_not_say_how_much_is_refused(kind: RequestKind, data: dict[str, Any]) -> None:
+    refused = judged(kind, data=data)
+    assert isinstance(refused, Refused)
+    assert refused.code is Code.INVALID_DATA
 
 
 def test_only_a_person_may_accept_missing_code_and_only_for_a_whole_run() -> None:

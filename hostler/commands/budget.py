@@ -1,0 +1,96 @@
+"""`hostler budget`: show what a run may spend, or let it spend more, also from another process."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from hostler.commands.amounts import amount, amounts_of
+from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
+from hostler.commands.output import print_json, print_line
+from hostler.commands.places import node_of, reading
+from hostler.commands.posting import Subject, ask, have_it_consumed, look_at, next_step
+from hostler.views.budgets import amounts_text, books_of, budget_json, budget_lines, usage_json
+from hostres.errors import Code, HostlerError
+from store.amounts import COUNTERS
+from store.budgets import read_amounts
+from store.contracts import EventKind, RequestKind
+from store.reader import Reader
+
+if TYPE_CHECKING:
+    from hostler.commands.arguments import Subparsers
+
+
+def add(subparsers: "Subparsers") -> None:
+    """Add the command."""
+    parser = command_parser(
+        subparsers,
+        "budget",
+        description="show what a run may spend, or let it spend more",
+        example="- --add cost=5 --add retries=1",
+    )
+    add_run(parser)
+    parser.add_argument("node", metavar="NODE", nargs="?", help="the node whose own budget is meant")
+    parser.add_argument(
+        "--add",
+        action="append",
+        default=[],
+        type=amount(COUNTERS, read_amounts),
+        metavar="NAME=AMOUNT",
+        help=f"how much more of {', '.join(COUNTERS)}; may be given several times",
+    )
+    add_reason(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the budget, or post the request and see to it that somebody acts on it."""
+    wanted = amounts_of(args.add)
+    with reading() as (home, reader):
+        subject = look_at(reader, args.run)
+        node = None if args.node is None else node_of(reader, subject.run_id, args.node)
+        if not wanted:
+            _show(subject, args.node, json=args.json)
+            return 0
+        request_id = ask(home, subject, RequestKind.BUDGET, node, reason=args.reason, data={"add": wanted})
+        have_it_consumed(reader, subject)
+        _refuse_if_refused(reader, subject, request_id)
+        subject = look_at(reader, subject.run_id)
+    if args.json:
+        _show(subject, args.node, json=True)
+    else:
+        whose = "the run" if args.node is None else args.node
+        print_line(f"{amounts_text(read_amounts(wanted))} more for {whose}\n{next_step(subject)}")
+    return 0
+
+
+def _refuse_if_refused(reader: Reader, subject: Subject, request_id: str) -> None:
+    """Tell of a refusal that the run's owner, who knows its budgets as they are now, has written already.
+
+    Raises:
+        HostlerError: conflict.
+
+    """
+    for event in reader.events(subject.run_id):
+        if event.kind is EventKind.REQUEST_REFUSED and event.data.get("request_id") == request_id:
+            what = str(event.data.get("message"))
+            raise HostlerError(Code.CONFLICT, what, f"see its budgets with `hostler budget {subject.run_id}`")
+
+
+def _show(subject: Subject, node: str | None, *, json: bool) -> None:
+    books = books_of(subject.run, subject.plan)
+    if json:
+        ledger = books.ledgers.get(node)
+        spent = books.spent if node is None else None if ledger is None else ledger.spent
+        print_json(
+            {
+                "run_id": subject.run_id,
+                "node": node,
+                "status": subject.run.status.value,
+                "budget": budget_json(books, node),
+                "usage": usage_json(spent) if spent is not None else {},
+            }
+        )
+        return
+    lines = budget_lines(subject.run, subject.plan)
+    if node is not None:
+        lines = [line for line in lines if line.startswith((f"budget of {node}:", f"{node}:"))]
+    print_line("\n".join(lines) or f"{node or subject.run_id} has no budget and has spent nothing")
