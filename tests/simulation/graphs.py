@@ -4,7 +4,8 @@ import random
 
 from actors.scheduling.state import Port
 from store.plans import OperationExecutor, PlannedNode, RunLimits
-from store.policy import Effect, Policy, PreparationKind, Resume, Retry
+from store.policy import Effect, Heartbeat, Policy, PreparationKind, Resume, Retry
+from store.terms import Owner, Terms
 from tests.actors.support import code, gate, planned
 
 OPERATIONS = tuple(OperationExecutor(operation=f"test.op{index}", version=1) for index in range(4))
@@ -14,6 +15,8 @@ PORTS = {
     ("test.op2", 1): frozenset({Port.PREPARE, Port.RECONCILE}),
     ("test.op3", 1): frozenset(Port),
 }
+
+OWNERS = ("ann", "bot", "cat")
 
 
 def random_graph(chance: random.Random) -> list[PlannedNode]:
@@ -29,8 +32,17 @@ def random_graph(chance: random.Random) -> list[PlannedNode]:
                 node = code(key, *after)
             case _:
                 node = planned(key, *after, policy=random_policy(chance), executor=chance.choice(OPERATIONS))
-        nodes.append(node.model_copy(update={"priority": chance.choice([0, 0, 5, -5])}))
+        terms = random_terms(chance, [each.key for each in nodes])
+        nodes.append(node.model_copy(update={"priority": chance.choice([0, 0, 5, -5]), "terms": terms}))
     return nodes
+
+
+def random_terms(chance: random.Random, before: list[str]) -> Terms | None:
+    """Return for whom a node works; most stand for themselves."""
+    if chance.random() < 0.6:
+        return None
+    owner = Owner(role="lead", id=chance.choice(OWNERS))
+    return Terms(owner=owner, parent=chance.choice(before) if before and chance.random() < 0.7 else None)
 
 
 def random_policy(chance: random.Random) -> Policy:
@@ -45,6 +57,9 @@ def random_policy(chance: random.Random) -> Policy:
             attempts=chance.randint(1, 3),
             delays=chance.choice([(), (5.0,)]),
             exhausted=chance.choice(["fail", "block"]),
+        ),
+        heartbeat=chance.choice(
+            [None, None, Heartbeat(seconds=5.0), Heartbeat(seconds=5.0, grace_seconds=20.0)],
         ),
     )
 
