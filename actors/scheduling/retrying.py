@@ -30,8 +30,6 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
     retry, failures = node.planned.policy.retry, node.record.failures + 1
     seed = f"{turn.state.run_id}:{node.key}:{failures}"
     asked = node.stopping == RECOVER
-    if asked:
-        node.stopping = None  # it is asked for once
     delay = next_try_ms(retry, failures, failure, seed, asked=asked)
     if delay is None:
         status = Status.BLOCKED if retry.exhausted == "block" else Status.FAILED
