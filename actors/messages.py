@@ -158,6 +158,20 @@ class PulseTaken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What a probe says of a silent attempt.
+
+    Attributes:
+        running: Whether what it waits for still runs; None if the probe gave no answer.
+
+    """
+
+    node: str
+    attempt: int
+    running: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
     """Stop taking up work and hand the run back.
 
@@ -181,6 +195,7 @@ SchedulingMessage = (
     | Judged
     | Due
     | PulseTaken
+    | Probed
     | Drain
 )
 

@@ -20,6 +20,7 @@ from actors.messages import (
     LeftoversEnded,
     NotAdmitted,
     PlannerAnswered,
+    Probed,
     PublicationWanted,
     PulseTaken,
     RequestsArrived,
@@ -102,8 +103,8 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             obey(turn, message.request, message.ruling)
         case Due():
             _due(turn, message.timer)
-        case PulseTaken():
-            _pulse_taken(turn, message)
+        case PulseTaken() | Probed():
+            _seen(turn, message)
         case Drain():
             draining.drain(turn, message.grace_s)
     fill(turn)
@@ -122,9 +123,13 @@ def _answer_late(turn: Turn, message: SchedulingMessage) -> None:
             pass
 
 
-def _pulse_taken(turn: Turn, message: PulseTaken) -> None:
+def _seen(turn: Turn, message: PulseTaken | Probed) -> None:
     node = turn.state.nodes[message.node]
-    if _is_current(turn, node, message.attempt, reconciles=False):
+    if not _is_current(turn, node, message.attempt, reconciles=False):
+        return
+    if isinstance(message, Probed):
+        liveness.probed(turn, node, message)
+    else:
         liveness.taken(turn, node, message)
 
 

@@ -26,6 +26,7 @@ class Port(StrEnum):
     PREPARE = "prepare"
     PLAN = "plan"
     RECONCILE = "reconcile"
+    PROBE = "probe"
 
 
 Ports = Mapping[tuple[str, int], frozenset[Port]]
@@ -49,6 +50,7 @@ class NodeState:
         reconciling: Whether its attempt is over and what it did is being found out.
         asks: How often the machine was asked; an answer to an earlier ask does not count.
         asking: Whether it waits for the machine.
+        probing: Whether its operation is being asked if what it waits for is still at work.
         looked_at_in_s: How long after its start, or the last look, its attempt is looked at for a sign of life.
 
     """
@@ -67,6 +69,7 @@ class NodeState:
     reconciling: bool = False
     asks: int = 0
     asking: bool = False
+    probing: bool = False
     looked_at_in_s: float = 0.0
 
     @property

@@ -126,7 +126,7 @@ def run(
 
     """
     attempt = node.record.attempt + 1
-    node.cleared = False
+    node.cleared = node.probing = False
     turn.move(
         node,
         Status.RUNNING,

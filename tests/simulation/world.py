@@ -15,6 +15,7 @@ from actors.actions import (
     AnswerPublication,
     AskMachine,
     AskPlanner,
+    AskProbe,
     Dispatch,
     EndLeftovers,
     ForgetPlanner,
@@ -33,6 +34,7 @@ from actors.messages import (
     Due,
     LeftoversEnded,
     PlannerAnswered,
+    Probed,
     PublicationWanted,
     PulseTaken,
     RequestsArrived,
@@ -176,6 +178,9 @@ class World:
                     self.timers.append(action)
                 case TakePulse():
                     self.inbox.append(self.pulse(action))
+                case AskProbe():
+                    said = self.random.choice([True, False, None])
+                    self.inbox.append(Probed(node=action.node, attempt=action.attempt, running=said))
                 case Judge():
                     self.inbox.append(rule(action))
                 case EndLeftovers():
