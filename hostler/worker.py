@@ -135,6 +135,7 @@ class _Work:
         if len(data) > self._start.max_output_bytes:
             self._break(too_large(len(data), self._start.max_output_bytes))
         else:
+            self._host.fall_silent()
             self._channel.send(frame_of(Gave(), data))
 
     def _frames(self) -> Iterator[tuple[Any, bytes]]:
@@ -220,6 +221,7 @@ class _Work:
             todo=_storable(fault.todo, MAX_TODO),
             retryable=bool(fault.retryable),
         )
+        self._host.fall_silent()
         self._channel.send(frame_of(broke, trace))
 
 

@@ -5,8 +5,9 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +16,12 @@ from actors.actions import TakePulse
 from actors.context import Assignment, Context
 from actors.control import Control, OperationAborted
 from actors.executor import Port
+from actors.frames import Channel, Frame
 from actors.heartbeats import MAX_LINE_BYTES, Advance, BeatPipe, Lines, advance_of
 from actors.messages import PulseTaken
+from actors.pace import Pace
 from actors.pulse import Pulse
+from actors.remote_host import RemoteHost
 from hostres.heartbeat import HEARTBEAT_FD, only_if_inherited
 from hostres.process import Supervised
 from tests.support import until
@@ -150,6 +154,29 @@ def test_progress_is_a_sign_of_life_and_a_beat_alone_is_told_to_nobody() -> None
     assert [(each.fraction, each.attempt) for each in heard.told] == [(0.5, 2)], "at most a few a second"
     assert pulse.taken(TakePulse(node="a", attempt=2, after_s=0.0), running=True).beats == 3
     port(heard, None).beat()
+
+
+class Sent:
+    """A channel that keeps what goes out."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+
+    def send(self, frame: Frame) -> None:
+        self.kinds.append(orjson.loads(frame.words)["kind"])
+
+
+def test_nothing_comes_from_a_worker_after_its_answer_though_a_thread_of_it_goes_on_beating() -> None:
+    """A frame after the answer would break the attempt."""
+    sent = Sent()
+    host = RemoteHost(cast("Channel", sent), Control())
+    host.beat()
+    host.progress(0.5, "half", None, None)
+    host.fall_silent()
+    host._beats = Pace(0.0)  # it is not for their number that they do not come
+    host.beat()
+    host.progress(1.0, "done", None, None)
+    assert sent.kinds == ["beaten", "advanced"]
 
 
 def test_a_beat_of_an_attempt_that_was_asked_to_stop_is_refused() -> None:
