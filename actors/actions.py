@@ -183,6 +183,15 @@ class TakePulse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AskProbe:
+    """Ask the operation of a silent attempt whether what that waits for still runs; `Probed` answers."""
+
+    node: str
+    attempt: int
+    input: JsonValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
     """Ask authority about a request, given what it is about.
 
@@ -265,6 +274,7 @@ Action = (
     | SetTimer
     | CancelTimer
     | TakePulse
+    | AskProbe
     | Judge
     | AnswerPublication
     | AnswerSpending

@@ -183,6 +183,20 @@ class PulseTaken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What a probe says of a silent attempt.
+
+    Attributes:
+        running: Whether what it waits for still runs; None if the probe gave no answer.
+
+    """
+
+    node: str
+    attempt: int
+    running: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
     """Stop taking up work and hand the run back.
 
@@ -208,6 +222,7 @@ SchedulingMessage = (
     | Due
     | LeaseSeen
     | PulseTaken
+    | Probed
     | Drain
 )
 

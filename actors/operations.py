@@ -93,6 +93,7 @@ class Operation:
         plan: Called with a `Planning`, the validated input and the preparation's descriptors; gives an `ExactPlan`.
         reconcile: Called with a `Context`, the validated input and a `Previous`; gives the output or a
             `Reconciliation`.
+        probe: Called with a `Planning` and the validated input; says whether what the attempt waits for still runs.
 
     """
 
@@ -105,10 +106,11 @@ class Operation:
     prepare: Callable[..., Any] | None = None
     plan: Callable[..., Any] | None = None
     reconcile: Callable[..., Any] | None = None
+    probe: Callable[..., Any] | None = None
 
     @property
     def ports(self) -> frozenset[Port]:
-        """Which of the three it brings."""
+        """Which of the four it brings."""
         return frozenset(port for port in Port if getattr(self, port.value) is not None)
 
     def __call__(self, ctx: "Context", input: BaseModel) -> Any:

@@ -81,6 +81,26 @@ def answer(question: Question, planning: Planning) -> Prepared | Exact | Failed:
         return failed_by(fault_of(error), dispatched=False)
 
 
+def still_runs(operation: Operation, value: JsonValue, planning: Planning) -> bool | None:
+    """Ask the operation's probe whether what a silent attempt waits for is still at work.
+
+    Args:
+        operation: It brings a probe.
+        value: The exact input of the attempt.
+        planning: What the probe gets as `ctx`.
+
+    Returns:
+        Its answer; None if it gives none, which says neither.
+
+    """
+    try:
+        given = operation.input_type.model_validate_json(canonical(value))
+        said = _call(operation.probe, planning, given)
+    except (Exception, OperationAborted, SystemExit):  # noqa: BLE001 - a probe may raise anything
+        return None
+    return said if isinstance(said, bool) else None
+
+
 def _call(port: Any, *arguments: Any) -> Any:
     if port is None:
         raise TypeError("this host's operation has no such port")

@@ -35,6 +35,8 @@ class RemoteHost:
         self._control = control
         self._pace = Pace()
         self._beats = Pace(BEATS_EVERY_S)
+        self._speaking = threading.Lock()
+        self._silent = False
         self._ids = itertools.count()
         self._lock = threading.Lock()
         self._waiting: dict[int, tuple[threading.Event, list[Answer]]] = {}
@@ -65,14 +67,26 @@ class RemoteHost:
         """Pass on how far the work is; advice, so what cannot be passed on is dropped."""
         if self._pace.due(fraction):
             words = text.encode("utf-8", "replace").decode()[:1000]
-            with contextlib.suppress(OSError):
-                self._channel.send(frame_of(Advanced(fraction=fraction, text=words, speed=speed, left_s=left_s)))
+            self._tell(Advanced(fraction=fraction, text=words, speed=speed, left_s=left_s))
 
     def beat(self) -> None:
         """Pass on that the work lives; many beats at once are one."""
         if self._beats.due(None):
-            with contextlib.suppress(OSError):
-                self._channel.send(frame_of(Beaten()))
+            self._tell(Beaten())
+
+    def fall_silent(self) -> None:
+        """Tell nothing more on the way: the answer comes next, and nothing may come after it.
+
+        Work that is over may have left a thread that goes on beating.
+        """
+        with self._speaking:
+            self._silent = True
+
+    def _tell(self, message: Advanced | Beaten) -> None:
+        with self._speaking:
+            if not self._silent:
+                with contextlib.suppress(OSError):
+                    self._channel.send(frame_of(message))
 
     def _ask(
         self, what: Literal["publication", "workspace", "logs", "spending"], *, tokens: int = 0, cost: str = "0"

@@ -22,6 +22,7 @@ from actors.actions import (
     AnswerSpending,
     AskMachine,
     AskPlanner,
+    AskProbe,
     CancelTimer,
     Dispatch,
     EndLeftovers,
@@ -65,6 +66,7 @@ from actors.messages import (
     LeftoversEnded,
     MachineAnswer,
     PlannerAnswered,
+    Probed,
     Progress,
     Returned,
     SchedulingMessage,
@@ -72,7 +74,7 @@ from actors.messages import (
 )
 from actors.operations import Compute, Operation, Previous
 from actors.outcomes import Failed
-from actors.planner import Planning, Question, answer
+from actors.planner import Planning, Question, answer, still_runs
 from actors.pulse import Pulse
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
@@ -115,7 +117,7 @@ Word = (
     | RunLeft
 )
 """What is said to others, or done in passing."""
-Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers | TakePulse
+Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers | TakePulse | AskProbe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,7 @@ class Scheduler(Shell):
         self._leases: dict[Asked, Lease] = {}
         self._executors: dict[Working, ActorRef[Executor]] = {}
         self._pulses: dict[tuple[str, int], Pulse] = {}
+        self._probes: dict[tuple[str, int], Control] = {}
         self._vacating = False
         self._planners: dict[Asked, Control] = {}
 
@@ -180,7 +183,7 @@ class Scheduler(Shell):
                 self._decide(said)
             case Returned():
                 self._executors.pop((message.node, message.attempt, message.reconciling), None)
-                self._pulses.pop((message.node, message.attempt), None)
+                self._forget_pulse(message.node, message.attempt)
                 self._decide(message)
             case PlannerAnswered():
                 self._planners.pop((message.node, message.number), None)
@@ -211,7 +214,7 @@ class Scheduler(Shell):
                 executor,
                 Abort(node=node, attempt=attempt, reason="drain", grace_s=GRACE_S, reconciling=reconciling),
             )
-        for control in self._planners.values():
+        for control in (*self._planners.values(), *self._probes.values()):
             control.abort("drain", grace_s=0.0)
         if self._broken or self._vacating:
             self._vacate()
@@ -318,12 +321,36 @@ class Scheduler(Shell):
                 self._end_leftovers(action.nodes)
             case TakePulse():
                 self._take_pulse(action)
+            case AskProbe():
+                self._ask_probe(action)
 
     def _take_pulse(self, action: TakePulse) -> None:
         pulse = self._pulses.get((action.node, action.attempt))
         if pulse is not None:
             running = (action.node, action.attempt, False) in self._executors
             self.actor_ref.tell(pulse.taken(action, running=running))
+
+    def _ask_probe(self, action: AskProbe) -> None:
+        address, control = self.actor_ref, Control()
+        executor = self._state.nodes[action.node].planned.executor
+        if not isinstance(executor, OperationExecutor):
+            raise TypeError(f"{action.node} has no probe")
+        operation = self._adopt.operations[executor.operation, executor.version]
+        planning = Planning(run_id=self._run_id, node=action.node, folder=self._folder, control=control)
+        self._probes[action.node, action.attempt] = control
+
+        def work() -> None:
+            said = still_runs(operation, action.input, planning)
+            tell(address, Probed(node=action.node, attempt=action.attempt, running=said))
+
+        self._services.threads.start(work)
+
+    def _forget_pulse(self, node: str, attempt: int) -> None:
+        """Nobody looks at an attempt any more that has ended."""
+        self._pulses.pop((node, attempt), None)
+        control = self._probes.pop((node, attempt), None)
+        if control is not None:
+            control.abort("cancel", grace_s=0.0)
 
     def _ask_planner(self, action: AskPlanner) -> None:
         address, control = self.actor_ref, Control()

@@ -49,6 +49,7 @@ def operation(
     prepare: Callable[..., Any] | None = None,
     plan: Callable[..., Any] | None = None,
     reconcile: Callable[..., Any] | None = None,
+    probe: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Make an operation of a function `(ctx, input: Model) -> Model`.
 
@@ -60,6 +61,8 @@ def operation(
         plan: `(ctx: Planning, input, descriptors) -> ExactPlan`: the exact input, which is what a person approves.
         reconcile: `(ctx: Context, input, previous: Previous) -> Model | Reconciliation`: what an attempt did that
             left no result; the output if it did its work after all.
+        probe: `(ctx: Planning, input) -> bool`: whether what a silent attempt waits for still runs, elsewhere maybe;
+            only if it does not is the attempt stopped.
 
     Returns:
         The decorator; it gives an `Operation`, still callable as the function.
@@ -76,7 +79,7 @@ def operation(
             f"operation {kind}: trusted-code and explicit-code-replay are derived, for compute functions only",
             "choose another effect and resume class, or use @compute",
         )
-    _check_ports(kind, policy, prepare=prepare, plan=plan, reconcile=reconcile)
+    _check_ports(kind, policy, prepare=prepare, plan=plan, reconcile=reconcile, probe=probe)
     names = _names_of_caller()
 
     def decorate(function: Callable[..., Any]) -> Operation:
@@ -108,6 +111,7 @@ def operation(
             prepare=prepare,
             plan=plan,
             reconcile=reconcile,
+            probe=probe,
         )
 
     return decorate
@@ -115,7 +119,12 @@ def operation(
 
 def _check_ports(kind: str, policy: Policy, **ports: Callable[..., Any] | None) -> None:
     """Refuse ports that could not be called, or never would be."""
-    takes = {"prepare": "(ctx, input)", "plan": "(ctx, input, descriptors)", "reconcile": "(ctx, input, previous)"}
+    takes = {
+        "prepare": "(ctx, input)",
+        "plan": "(ctx, input, descriptors)",
+        "reconcile": "(ctx, input, previous)",
+        "probe": "(ctx, input)",
+    }
     for name, function in ports.items():
         if function is None:
             continue
@@ -129,6 +138,11 @@ def _check_ports(kind: str, policy: Policy, **ports: Callable[..., Any] | None) 
         raise invalid(
             f"operation {kind}: an interrupted deterministic attempt is simply made again; reconcile would never run",
             "leave it out, or choose another resume class",
+        )
+    if ports["probe"] is not None and policy.heartbeat is None:
+        raise invalid(
+            f"operation {kind}: without a heartbeat it is never silent, so that its probe would never be asked",
+            "give its policy a heartbeat, or leave probe out",
         )
     if policy.preparation and ports["prepare"] is None and ports["plan"] is None:
         raise invalid(

@@ -136,10 +136,11 @@ class _Work:
             return
         if len(data) > self._start.max_output_bytes:
             self._break(too_large(len(data), self._start.max_output_bytes))
-            return
-        for piece in self._context.brought if self._context is not None else ():
-            self._channel.send(frame_of(Shown(id=piece.id, type=piece.type)))
-        self._channel.send(frame_of(Gave(), data))
+        else:
+            self._host.fall_silent()
+            for piece in self._context.brought if self._context is not None else ():
+                self._channel.send(frame_of(Shown(id=piece.id, type=piece.type)))
+            self._channel.send(frame_of(Gave(), data))
 
     def _frames(self) -> Iterator[tuple[Any, bytes]]:
         while (frames := self._channel.receive()) is not None:
@@ -224,6 +225,7 @@ class _Work:
             todo=_storable(fault.todo, MAX_TODO),
             retryable=bool(fault.retryable),
         )
+        self._host.fall_silent()
         self._channel.send(frame_of(broke, trace))
 
 

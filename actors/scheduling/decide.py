@@ -21,6 +21,7 @@ from actors.messages import (
     LeftoversEnded,
     NotAdmitted,
     PlannerAnswered,
+    Probed,
     PublicationWanted,
     PulseTaken,
     RequestsArrived,
@@ -29,19 +30,20 @@ from actors.messages import (
     SpendingReported,
 )
 from actors.outcomes import Aborted, Failed, Found, Outcome, Value
-from actors.scheduling import clearing, external, liveness, planning, reconciling, retrying, spending
+from actors.scheduling import clearing, draining, external, liveness, planning, reconciling, retrying, spending
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
+from actors.scheduling.draining import DRAIN, GIVE_WAY
 from actors.scheduling.endings import fail, forget, leave, released
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
-from actors.scheduling.outcomes import RECOVERABLE, failure_of, interrupted, is_repeatable, settled, storable
-from actors.scheduling.planning import PLANNING, unask
+from actors.scheduling.outcomes import RECOVERABLE, failure_of, interrupted, settled, storable
+from actors.scheduling.planning import PLANNING
 from actors.scheduling.refusing import refuse_publication, too_late
 from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
 from actors.scheduling.state import NodeState, Port, RunState
-from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, RECOVER, STALL, WAIT, hurry, stop
+from actors.scheduling.stopping import DEADLINE, OVERDUE, RECOVER, STALL, WAIT, stop
 from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
 from actors.scheduling.verifying import take_result
@@ -52,10 +54,6 @@ from store.contracts import EventKind, Failure, Request
 from store.lifecycle import Status
 from store.policy import FailureCode
 
-DRAIN: Final = "drain"
-"""Reason of a stop, and kind of the timer that ends the grace of a drained host."""
-GIVE_WAY: Final = "give-way"
-"""Kind of the timer after which, in a drained host, what can be made again gives way."""
 GIVEN_UP: Final = frozenset({"timeout", STALL, RECOVER})
 """Reasons of a stop that is not waited for, should the work ignore it."""
 LIMIT: Final = "limit"
@@ -116,18 +114,22 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             obey_judged(turn, message.request, message.ruling)
         case Due():
             _due(turn, message.timer)
-        case PulseTaken():
-            _pulse_taken(turn, message)
+        case PulseTaken() | Probed():
+            _seen(turn, message)
         case Drain():
-            _drain(turn, message.grace_s)
+            draining.drain(turn, message.grace_s)
     fill(turn)
     conclude(turn)
     return turn.decision()
 
 
-def _pulse_taken(turn: Turn, message: PulseTaken) -> None:
+def _seen(turn: Turn, message: PulseTaken | Probed) -> None:
     node = turn.state.nodes[message.node]
-    if _is_current(turn, node, message.attempt, reconciles=False):
+    if not _is_current(turn, node, message.attempt, reconciles=False):
+        return
+    if isinstance(message, Probed):
+        liveness.probed(turn, node, message)
+    else:
         liveness.taken(turn, node, message)
 
 
@@ -333,11 +335,10 @@ def _publication(turn: Turn, message: PublicationWanted) -> None:
 def _due(turn: Turn, timer: TimerName) -> None:
     state = turn.state
     if timer.kind == DRAIN:
-        for node in _working(state):
-            stop(turn, node, DRAIN)
+        draining.end(turn)
         return
     if timer.kind == GIVE_WAY:
-        _give_way(turn)
+        draining.give_way(turn)
         return
     if timer.kind == LIMIT:
         run_out_of_time(turn)
@@ -381,55 +382,3 @@ def _due_of_attempt(turn: Turn, node: NodeState, timer: TimerName) -> None:
     elif timer.kind == OVERDUE and (turn.state.draining or node.stopping in GIVEN_UP):
         # a callback that ignores its end keeps its lease and keys until it returns; the run does not wait for it
         _ended(turn, node, Aborted(reason=node.stopping or DRAIN), given_up=True)
-
-
-def _drain(turn: Turn, grace_s: float) -> None:
-    """Take nothing up any more; what waits goes back, what runs has *grace_s* seconds.
-
-    The grace is first of all for what would become ambiguous: while some of it runs, what can be made again gives way
-    after half of it. Asked again, a drain also shortens the grace of what was told to stop; asked a third time, it
-    waits for nothing else either.
-    """
-    state = turn.state
-    state.draining = True
-    state.drains += 1
-    for node in _working(state):
-        if state.drains > 1:
-            hurry(turn, node)
-        if state.drains > 2:
-            stop(turn, node, DRAIN, grace_s=HURRIED_S)
-    for node in state.nodes.values():
-        if node.status is Status.PREPARING:
-            unask(turn, node)
-            turn.move(node, Status.READY)
-            state.push_ready(node)
-        if node.reconciling and node.asking:
-            reconciling.stop_asking(turn, node, "the host was stopped")
-        if node.status is Status.QUEUED:
-            state.active -= 1
-            withdraw(turn, node)
-            turn.move(node, Status.READY)
-            state.push_ready(node)
-    turn.now.append(SetTimer(timer=TimerName(kind=GIVE_WAY), seconds=grace_s / 2))
-    turn.now.append(SetTimer(timer=TimerName(kind=DRAIN), seconds=grace_s))
-
-
-def _give_way(turn: Turn) -> None:
-    """Stop what can be made again, if something runs that would become ambiguous."""
-    running = _working(turn.state)
-    repeatable = [node for node in running if is_repeatable(node.planned.policy.resume, trusted=node.trusted)]
-    if len(repeatable) < len(running):
-        for node in repeatable:
-            stop(turn, node, DRAIN)
-
-
-def _working(state: RunState) -> list[NodeState]:
-    """Return the nodes of which an attempt, or its reconciliation, is at work here."""
-    return [
-        node
-        for node in state.nodes.values()
-        if node.status is Status.RUNNING
-        and not node.recovering
-        and node.worker is None
-        and node.key not in state.deferred
-    ]

@@ -5,10 +5,10 @@ The core has no clock and hears no beat. A timer tells it when to look; what the
 
 from typing import Final
 
-from actors.actions import SetTimer, TakePulse, TimerName
-from actors.messages import PulseTaken
+from actors.actions import AskProbe, SetTimer, TakePulse, TimerName
+from actors.messages import Probed, PulseTaken
 from actors.scheduling import reconciling
-from actors.scheduling.state import NodeState, RunState
+from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.stopping import RECOVER, STALL, stop
 from actors.scheduling.turn import Turn
 from hostres.errors import Code
@@ -69,10 +69,29 @@ def taken(turn: Turn, node: NodeState, pulse: PulseTaken) -> None:
     if heartbeat is None or node.stopping is not None:
         return
     again_s = look_again_s(heartbeat, pulse)
-    if again_s is None:
-        stop(turn, node, STALL)
-    else:
+    if again_s is not None:
         turn.now.append(watch(node, again_s))
+    elif turn.state.has(node, Port.PROBE) and node.plan is not None:
+        if not node.probing:
+            node.probing = True
+            turn.now.append(AskProbe(node=node.key, attempt=pulse.attempt, input=node.plan.input))
+        turn.now.append(watch(node, SILENT_FOR * heartbeat.seconds))
+    else:
+        stop(turn, node, STALL)
+
+
+def probed(turn: Turn, node: NodeState, message: Probed) -> None:
+    """Stop a silent attempt if what it waits for does not run any more; anything else lets it go on.
+
+    Args:
+        turn: The turn.
+        node: A node whose attempt of that number runs.
+        message: What its probe says.
+
+    """
+    node.probing = False
+    if message.running is False:
+        stop(turn, node, STALL)
 
 
 def cannot_be_recovered(state: RunState, node: NodeState) -> Refused | None:

@@ -33,8 +33,6 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
     retry, failures = node.planned.policy.retry, node.record.failures + 1
     seed = f"{turn.state.run_id}:{node.key}:{failures}"
     asked = node.stopping == RECOVER
-    if asked:
-        node.stopping = None  # it is asked for once
     delay = next_try_ms(retry, failures, failure, seed, asked=asked)
     short = None if delay is None else spending.retry_misfit(turn.state, node)
     if short is not None:

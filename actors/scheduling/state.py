@@ -38,6 +38,7 @@ class Port(StrEnum):
     PREPARE = "prepare"
     PLAN = "plan"
     RECONCILE = "reconcile"
+    PROBE = "probe"
 
 
 Ports = Mapping[tuple[str, int], frozenset[Port]]
@@ -63,6 +64,7 @@ class NodeState:
         asking: Whether it waits for the machine.
         worker: Who outside this host works on it, if it is leased.
         leased_s: How long that lease still lasted when this host took the run up, seconds.
+        probing: Whether its operation is being asked if what it waits for is still at work.
         looked_at_in_s: How long after its start, or the last look, its attempt is looked at for a sign of life.
         began_ns: When its attempt began here, CLOCK_BOOTTIME; None for one of a dead host.
         told: Whether its attempt has said what it spent.
@@ -86,6 +88,7 @@ class NodeState:
     asking: bool = False
     worker: str | None = None
     leased_s: float = 0.0
+    probing: bool = False
     looked_at_in_s: float = 0.0
     began_ns: int | None = None
     told: bool = False

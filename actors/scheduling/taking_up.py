@@ -142,7 +142,7 @@ def run(
 
     """
     attempt = node.record.attempt + 1
-    node.cleared = node.told = node.unknown = False
+    node.cleared = node.probing = node.told = node.unknown = False
     node.began_ns = turn.stamp.boot_ns
     turn.move(
         node,

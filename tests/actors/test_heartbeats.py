@@ -4,17 +4,26 @@ import os
 import subprocess
 import sys
 import threading
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.actions import TakePulse
+from actors.context import Assignment, Context
+from actors.control import Control, OperationAborted
+from actors.executor import Port
+from actors.frames import Channel, Frame
 from actors.heartbeats import MAX_LINE_BYTES, Advance, BeatPipe, Lines, advance_of
 from actors.messages import PulseTaken
+from actors.pace import Pace
 from actors.pulse import Pulse
+from actors.remote_host import RemoteHost
 from hostres.heartbeat import HEARTBEAT_FD, only_if_inherited
+from hostres.process import Supervised
 from tests.support import until
 
 
@@ -117,9 +126,85 @@ def test_a_pulse_tells_how_long_the_silence_is_and_how_late_it_was_looked_at() -
     assert taken(4.25, 1.0).late_s == 0.0, "one that was looked at too early is not late"
 
 
+class Heard:
+    """An address that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    def tell(self, message: Any) -> None:
+        self.told.append(message)
+
+
+def port(scheduler: Heard, pulse: Pulse | None) -> Port:
+    return Port(
+        node="a", attempt=2, scheduler=scheduler, control=Control(), logs=lambda _: Path("/"),
+        workspace=lambda: Path("/"), reconciling=False, pulse=pulse,
+    )  # fmt: skip
+
+
+def test_progress_is_a_sign_of_life_and_a_beat_alone_is_told_to_nobody() -> None:
+    """Beats stay in the memory of the host; only progress goes on to the view."""
+    heard, pulse = Heard(), Pulse(Clock())
+    host = port(heard, pulse)
+    host.beat()
+    assert heard.told == []
+    host.progress(0.5, "half", None, None)
+    host.progress(0.6, "more", None, None)
+    assert [(each.fraction, each.attempt) for each in heard.told] == [(0.5, 2)], "at most a few a second"
+    assert pulse.taken(TakePulse(node="a", attempt=2, after_s=0.0), running=True).beats == 3
+    port(heard, None).beat()
+
+
+class Sent:
+    """A channel that keeps what goes out."""
+
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+
+    def send(self, frame: Frame) -> None:
+        self.kinds.append(orjson.loads(frame.words)["kind"])
+
+
+def test_nothing_comes_from_a_worker_after_its_answer_though_a_thread_of_it_goes_on_beating() -> None:
+    """A frame after the answer would break the attempt."""
+    sent = Sent()
+    host = RemoteHost(cast("Channel", sent), Control())
+    host.beat()
+    host.progress(0.5, "half", None, None)
+    host.fall_silent()
+    host._beats = Pace(0.0)  # it is not for their number that they do not come
+    host.beat()
+    host.progress(1.0, "done", None, None)
+    assert sent.kinds == ["beaten", "advanced"]
+
+
+def test_a_beat_of_an_attempt_that_was_asked_to_stop_is_refused() -> None:
+    """G14: what the old attempt sends counts no more."""
+    heard, control = Heard(), Control()
+    assignment = Assignment(run_id="r", node="a", attempt=1, folder=Path("/"))
+    context = Context(assignment, control=control, host=port(heard, Pulse(Clock())), lease=None)
+    context.beat(0.25)
+    context.beat({"progress": {"text": "reading"}})
+    control.note("stall")
+    with pytest.raises(OperationAborted):
+        context.beat(0.5)
+    assert [each.fraction for each in heard.told] == [0.25]
+
+
 def test_the_descriptor_of_a_parent_is_not_named_to_those_that_do_not_inherit_it() -> None:
     """Its number would be that of something else there."""
     environ = {HEARTBEAT_FD: "7", "A": "b"}
     assert only_if_inherited(environ, [7, 8]) == environ
     assert only_if_inherited(environ, [8]) == {"A": "b"}
     assert only_if_inherited({"A": "b"}, []) == {"A": "b"}
+
+
+def test_a_process_that_is_started_without_it_does_not_find_its_name(tmp_path: Path) -> None:
+    """Neither what a program under a heartbeat leases for itself, nor a host inside a node, passes it on."""
+    said: list[bytes] = []
+    tree = Supervised.start(["env"], env={HEARTBEAT_FD: "7", "A": "b"}, on_stdout=said.append)
+    tree.wait()
+    tree.end(grace_s=0.0, reason="end")
+    assert b"A=b" in b"".join(said)
+    assert HEARTBEAT_FD.encode() not in b"".join(said)

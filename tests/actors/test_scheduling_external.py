@@ -7,7 +7,7 @@ import pytest
 
 from actors.actions import Abort, Dispatch, EndLeftovers, Judge, LookAtLease, SetTimer, TimerName
 from actors.messages import Drain, Due, LeaseSeen
-from actors.scheduling.decide import DRAIN
+from actors.scheduling.draining import DRAIN
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from actors.actions import Abort, AskPlanner, Dispatch, Reconcile, SetTimer, TakePulse
-from actors.messages import Due, LeftoversEnded, PlannerAnswered, PulseTaken, Returned
+from actors.actions import Abort, AskPlanner, AskProbe, Dispatch, Reconcile, SetTimer, TakePulse
+from actors.messages import Due, LeftoversEnded, PlannerAnswered, Probed, PulseTaken, Returned
 from actors.outcomes import Aborted, Failed
 from actors.scheduling.liveness import first_look_s, look_again_s
 from actors.scheduling.operators import as_value
@@ -82,6 +82,20 @@ def test_a_worker_that_never_beats_is_extended_while_it_runs_if_its_first_beat_h
         assert aborts(actions) == []
         assert stall_timers(actions) == [30.0]
     assert aborts(seen(made, beats=0, silent_s=120.0, running=False)) == [STALL]
+
+
+def test_a_probe_that_says_running_extends_and_only_one_that_says_absent_reclaims():
+    """Where an operation can look, it is asked once at a time; no answer is none."""
+    made = begun(beating("a"), ports={("test.work", 1): frozenset({Port.PROBE})})
+    for said in (True, None):
+        actions = seen(made, silent_s=2.0)
+        assert (len(kinds(actions, AskProbe)), aborts(actions), stall_timers(actions)) == (1, [], [2.0])
+        waiting = seen(made, silent_s=4.0)
+        assert (kinds(waiting, AskProbe), aborts(waiting), stall_timers(waiting)) == ([], [], [2.0])
+        assert aborts(made.send(Probed(node="a", attempt=1, running=said))) == []
+    seen(made, silent_s=9.0)
+    assert aborts(made.send(Probed(node="a", attempt=2, running=False))) == [], "of another attempt"
+    assert aborts(made.send(Probed(node="a", attempt=1, running=False))) == [STALL]
 
 
 def test_the_grace_is_for_the_first_beat_alone():

@@ -104,6 +104,21 @@ def test_a_correction_survives_a_crash_and_a_retry_repeats_it(crash):
     assert made.model.records["a"].revision == 2
 
 
+def test_a_host_that_only_settles_requests_leaves_the_new_input_to_the_one_that_works_on_the_run():
+    """The command takes a run up for a moment; whoever resumes it plans the node from its revision."""
+    made = begun(writing("a"), writing("b", "a"))
+    made.failed("a")
+    made.model.post(request(RequestKind.CORRECT, "a", data={"input": NEW, "revision": 0}))
+    settling = made.crash(jobs=0)
+    for case in kinds(settling.begin(), Judge):
+        settling.send(rule(case))
+    record = made.model.records["a"]
+    assert (record.status, record.revision, record.plan_sha256) == (Status.READY, 1, None)
+    again = made.crash()
+    again.begin()
+    assert given(again.send(LeftoversEnded(nodes=("a",), ended={}, remaining={}))) == [NEW]
+
+
 def test_what_has_completed_or_was_replaced_already_is_not_corrected():
     """G21: correcting a completed node, or a revision that was replaced, is refused."""
     made = begun(writing("a"), writing("b"), writing("long"))

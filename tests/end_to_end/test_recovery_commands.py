@@ -3,9 +3,20 @@
 import json
 from pathlib import Path
 
-from tests.end_to_end.support import command, finished, graph, hostler, refused, shown, told
+import pytest
+
+from hostler.__main__ import main
+from hostres.leftovers import find_leftovers
+from tests.end_to_end.support import command, finished, graph, hostler, refused, shown, started, told
+from tests.support import until
 
 FAILS = command("make", "sh", "-c", 'test "$WANTED" = right && echo made')
+
+
+def events(run: str, kind: str) -> list[dict]:
+    return [
+        event for line in hostler("events", run, "--json").splitlines() if (event := json.loads(line))["kind"] == kind
+    ]
 
 
 def after(key: str, *dependencies: str) -> dict:
@@ -36,21 +47,77 @@ def test_a_failed_command_is_corrected_and_what_was_skipped_for_it_follows(tmp_p
     hostler("verify", "-")
 
 
-def test_an_input_that_cannot_be_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+def test_an_input_that_cannot_be_is_refused_before_anything_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The one line says what is wrong with it."""
-    finished("run", graph(tmp_path, FAILS))
+    assert main(["run", graph(tmp_path, FAILS)]) == 1
     new = tmp_path / "new.json"
+    wanted = ["correct", "-", "make", "--input", str(new)]
     for text, why in (
         ("{", "not JSON"),
         ('["true"]', "the input of a command is an object"),
         ('{"argv": []}', "its argv is no list of words"),
+        ('{"argv": [true]}', "argv[0] is true or false"),
+        ('{"env": ["A"]}', "env is no object"),
         ('{"env": {"HOSTLER_RUN": "x"}}', "cannot be set in its environment"),
+        ('{"stdin": 3}', "stdin is 3, not a text"),
         ('{"value": {"$ref": {"node": "other", "path": []}}}', "which make does not depend on"),
     ):
         new.write_text(text)
-        assert why in refused("correct", "-", "make", "--input", str(new), code=2)
-    assert "revision" not in shown("-")["nodes"][0]
+        assert main(wanted) == 2, text
+        assert why in capsys.readouterr().err
     new.write_text('{"argv": ["true"]}')
-    assert "agent:coder may not correct" in refused(
-        "correct", "-", "make", "--input", str(new), code=5, HOSTLER_PRINCIPAL="coder"
-    )
+    monkeypatch.setenv("HOSTLER_PRINCIPAL", "coder")
+    assert main(wanted) == 5
+    assert "agent:coder may not correct" in capsys.readouterr().err
+    assert "revision" not in shown("-")["nodes"][0]
+
+
+def hangs_once(marker: Path) -> str:
+    """Return a script whose first attempt hangs in a program of its own."""
+    return f"test -e {marker} && exit 0; sleep 600 & touch {marker}; wait"
+
+
+def test_a_program_that_hangs_is_ended_and_tried_again_by_itself_if_it_says_how_often_it_beats(tmp_path: Path) -> None:
+    """G14: its processes are ended, and the replacement completes the node."""
+    again = {"attempts": 2}
+    node = command("a", "sh", "-c", hangs_once(tmp_path / "m"), heartbeat={"seconds": 0.1}, retry=again)
+    assert hostler("run", graph(tmp_path, node)).rstrip().endswith("completed")
+    (shows,) = shown("-")["nodes"]
+    assert shows["attempt"] == 2
+    stalled = [event for event in events("-", "node-status") if event["data"].get("failure")]
+    assert not stalled, "it had a try left"
+    assert find_leftovers(shown("-")["run_id"]) == []
+    hostler("verify", "-")
+
+
+def test_recover_takes_a_node_from_an_attempt_that_has_got_stuck(tmp_path: Path) -> None:
+    """Another process says so; the host that works on the run ends the attempt and makes the next one."""
+    marker = tmp_path / "m"
+    with started("run", graph(tmp_path, command("a", "sh", "-c", hangs_once(marker)))) as process:
+        until(marker.exists)
+        assert "is taken from the attempt" in hostler("recover", "-", "a", "--reason", "it hangs")
+        assert process.wait(timeout=30) == 0
+    (shows,) = shown("-")["nodes"]
+    assert (shows["status"], shows["attempt"]) == ("completed", 2)
+    (asked,) = [event for event in events("-", "request") if event["data"]["request"] == "recover"]
+    assert asked["data"]["reason"] == "it hangs"
+    assert "is completed; there is nothing to recover" in refused("recover", "-", "a", code=5)
+    hostler("verify", "-")
+
+
+def test_recover_of_a_run_whose_host_was_killed_ends_what_it_left(tmp_path: Path) -> None:
+    """The command takes the run up for a moment: nothing of the dead attempt lives on, and the run can go on."""
+    marker = tmp_path / "m"
+    with started("run", graph(tmp_path, command("a", "sh", "-c", hangs_once(marker)))) as process:
+        until(marker.exists)
+        process.kill()
+        process.wait()
+    run_id = shown("-")["run_id"]
+    assert find_leftovers(run_id)
+    hostler("recover", "-", "a")
+    assert find_leftovers(run_id) == []
+    assert shown("-")["nodes"][0]["status"] == "ready"
+    assert hostler("resume", "-").rstrip().endswith("completed")
+    hostler("verify", "-")

@@ -658,7 +658,7 @@ class TestPorts:
     """What an operation may bring besides its function."""
 
     def test_ports_with_the_wrong_parameters_are_refused_by_name(self) -> None:
-        for port, wanted in (("prepare", 2), ("plan", 3), ("reconcile", 3)):
+        for port, wanted in (("prepare", 2), ("plan", 3), ("reconcile", 3), ("probe", 2)):
             ports: dict[str, Any] = {port: lambda ctx: None}
             with pytest.raises(HostlerError, match=f"{port} .* takes 1 parameters instead of {wanted}"):
                 operation("a.b", policy=Policy(resume=Resume.VERIFIED_RECEIPT), **ports)
@@ -666,6 +666,10 @@ class TestPorts:
     def test_a_reconciler_that_would_never_run_is_refused(self) -> None:
         with pytest.raises(HostlerError, match="reconcile would never run"):
             operation("a.b", reconcile=lambda ctx, given, previous: None)
+
+    def test_a_probe_that_would_never_be_asked_is_refused(self) -> None:
+        with pytest.raises(HostlerError, match="its probe would never be asked"):
+            operation("a.b", probe=lambda ctx, given: True)
 
     def test_preparation_without_a_planner_is_refused(self) -> None:
         with pytest.raises(HostlerError, match="but it has none"):

@@ -91,6 +91,43 @@ def test_beats_of_code_and_of_its_programs_feed_the_view_and_leave_no_event(code
     assert len(events) == len([kind for kind in events if kind.startswith(("run-", "node-"))])
 
 
+class Job(BaseModel):
+    probed: str
+
+
+def elsewhere(ctx, job: Job) -> bool:
+    """Say that it runs, twice; then that it has gone."""
+    with Path(job.probed).open("a") as file:
+        file.write("asked\n")
+    return Path(job.probed).read_text().count("asked") < 3
+
+
+@operation(
+    "test.waits", policy=Policy(effect="local-read", heartbeat=Heartbeat(seconds=0.1)), probe=elsewhere
+)  # fmt: skip
+def waits(ctx, input: Job) -> Job:
+    while True:
+        ctx.run(["sleep", "600"])
+
+
+def test_a_silent_operation_that_can_look_is_stopped_only_when_its_job_has_gone(tmp_path: Path) -> None:
+    """Running extends, absent reclaims."""
+
+    @workflow("waiting", version=1)
+    def waiting(build, probed: str):
+        build.call(waits, key="a", input={"probed": probed})
+
+    probed = tmp_path / "probed"
+    with Host() as host:
+        run = host.submit(waiting, probed=str(probed))
+        assert run.wait(timeout=30).status is RunStatus.FAILED
+        with Reader.open(Home.open(host.config.home, create=False)) as reader:
+            (node,) = reader.nodes(run.run_id)
+    assert node.failure is not None
+    assert node.failure.code is FailureCode.STALLED
+    assert probed.read_text() == "asked\n" * 3
+
+
 def test_a_program_that_has_got_stuck_is_recovered_by_a_person_and_made_again(tmp_path: Path) -> None:
     """`recover` ends it; the next attempt finds another world."""
     marker = tmp_path / "second"

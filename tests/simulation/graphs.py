@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from actors.scheduling.state import Port
 from store.amounts import Ask, Budget, Demand
 from store.plans import AgentExecutor, OperationExecutor, PlannedNode, RunLimits
-from store.policy import Effect, Policy, PreparationKind, Resume, Retry
+from store.policy import Effect, Heartbeat, Policy, PreparationKind, Resume, Retry
 from store.terms import Evidence, EvidenceType, Owner, Terms
 from tests.actors.support import code, gate, planned
 
@@ -19,6 +19,8 @@ PORTS = {
     ("test.op2", 1): frozenset({Port.PREPARE, Port.RECONCILE}),
     ("test.op3", 1): frozenset(Port),
 }
+
+OWNERS = ("ann", "bot", "cat")
 
 
 def random_graph(chance: random.Random) -> list[PlannedNode]:
@@ -36,24 +38,14 @@ def random_graph(chance: random.Random) -> list[PlannedNode]:
                 node = outside(key, *after, policy=random_policy(chance).model_copy(update={"claims": {}}))
             case _:
                 node = planned(key, *after, policy=random_policy(chance), executor=chance.choice(OPERATIONS))
-        more = {"priority": chance.choice([0, 0, 5, -5]), "terms": random_terms(chance, node)}
+        more = {"priority": chance.choice([0, 0, 5, -5]), "terms": random_terms(chance, node, nodes)}
         nodes.append(node.model_copy(update=more))
-    return (
-        [with_terms(chance, node, nodes[:index]) for index, node in enumerate(nodes)]
-        if chance.random() < 0.4
-        else nodes
-    )
+    return [with_budget(chance, node) for node in nodes] if chance.random() < 0.4 else nodes
 
 
-def with_terms(chance: random.Random, node: PlannedNode, earlier: list[PlannedNode]) -> PlannedNode:
-    """Return *node* with a parent, an owner, a budget and what it asks of that, each by chance."""
-    parent = chance.choice([None, *(each.key for each in earlier[-8:])])
-    terms = Terms(
-        parent=parent if len(earlier) < 8 else None,
-        owner=chance.choice([None, Owner(role="lead", id="ann"), Owner(role="lead", id="bob")]),
-        budget=chance.choice([None, None, random_budget(chance)]),
-        evidence=() if node.terms is None else node.terms.evidence,
-    )
+def with_budget(chance: random.Random, node: PlannedNode) -> PlannedNode:
+    """Return *node* with a budget and what it asks of that, each by chance."""
+    terms = (node.terms or Terms()).model_copy(update={"budget": chance.choice([None, None, random_budget(chance)])})
     ask = Ask(tokens=chance.choice([0, 5]), cost=chance.choice([Decimal(0), Decimal("0.3")]))
     demand = chance.choice([None, Demand(ask=ask), Demand(ask=ask, minimum=Ask())])
     policy = node.policy.model_copy(update={"budget": demand})
@@ -75,12 +67,17 @@ SUITE = Evidence(id="suite", type=EvidenceType.TEST)
 APPROVAL = Evidence(id="look", type=EvidenceType.HUMAN_APPROVAL)
 
 
-def random_terms(chance: random.Random, node: PlannedNode) -> Terms | None:
-    """Return which evidence is due of a node; of most none."""
-    if chance.random() < 0.75:
-        return None
+def random_terms(chance: random.Random, node: PlannedNode, earlier: list[PlannedNode]) -> Terms | None:
+    """Return for whom a node works and which evidence is due of it; most stand for themselves and bring none."""
     brings = isinstance(node.executor, OperationExecutor)
-    return Terms(evidence=chance.choice([(SUITE,), (SUITE, APPROVAL), (APPROVAL,)] if brings else [(APPROVAL,)]))
+    due = chance.choice([(SUITE,), (SUITE, APPROVAL), (APPROVAL,)] if brings else [(APPROVAL,)])
+    delegated = chance.random() < 0.4
+    terms = Terms(
+        owner=Owner(role="lead", id=chance.choice(OWNERS)) if delegated else None,
+        parent=chance.choice(earlier).key if delegated and earlier and chance.random() < 0.7 else None,
+        evidence=due if chance.random() < 0.25 else (),
+    )
+    return None if terms == Terms() else terms
 
 
 def outside(key: str, *after: str, policy: Policy) -> PlannedNode:
@@ -101,6 +98,9 @@ def random_policy(chance: random.Random) -> Policy:
             attempts=chance.randint(1, 3),
             delays=chance.choice([(), (5.0,)]),
             exhausted=chance.choice(["fail", "block"]),
+        ),
+        heartbeat=chance.choice(
+            [None, None, Heartbeat(seconds=5.0), Heartbeat(seconds=5.0, grace_seconds=20.0)],
         ),
     )
 

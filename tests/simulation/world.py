@@ -20,6 +20,7 @@ from actors.actions import (
     AnswerPublication,
     AskMachine,
     AskPlanner,
+    AskProbe,
     Dispatch,
     EndLeftovers,
     ForgetPlanner,
@@ -29,6 +30,7 @@ from actors.actions import (
     PublicationAllowed,
     Reconcile,
     SetTimer,
+    TakePulse,
     WithdrawAsk,
 )
 from actors.messages import (
@@ -40,7 +42,9 @@ from actors.messages import (
     LeftoversEnded,
     NotAdmitted,
     PlannerAnswered,
+    Probed,
     PublicationWanted,
+    PulseTaken,
     RequestsArrived,
     Returned,
     SchedulingMessage,
@@ -51,7 +55,7 @@ from actors.scheduling.decide import decide
 from actors.scheduling.operators import as_value
 from actors.scheduling.shares import OCCUPYING
 from actors.scheduling.spending import retry_misfit, shortages
-from actors.scheduling.state import load
+from actors.scheduling.state import Port, load
 from hostler.views.waiting import waiting_on
 from hostres.errors import Code
 from store.amounts import Usage
@@ -61,11 +65,13 @@ from store.contracts import EventKind, GrantAction, NodeRecord, Request, Request
 from store.evidence import awaits_approval, is_judged_again
 from store.ledgers import HOLDING
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RUN_RESTING, RunStatus, Status, run_status
+from store.plans import OperationExecutor
 from store.policy import FailureCode, Resume
 from store.requests import cancel_id
+from store.revisions import revisions
 from store.transactions import Transaction
 from tests.actors.support import HUMAN, RUN_ID, Model, rule
-from tests.simulation.graphs import APPROVAL, PORTS, random_graph, random_limits
+from tests.simulation.graphs import APPROVAL, OWNERS, PORTS, random_graph, random_limits
 from tests.simulation.surroundings import RECOVERABLE, Effects, Machine, Work
 from tests.store.stores import AnyStore
 
@@ -208,6 +214,11 @@ class World:
                             work.reason = action.reason
                 case SetTimer():
                     self.timers.append(action)
+                case TakePulse():
+                    self.inbox.append(self.pulse(action))
+                case AskProbe():
+                    said = self.random.choice([True, False, None])
+                    self.inbox.append(Probed(node=action.node, attempt=action.attempt, running=said))
                 case Judge():
                     self.inbox.append(rule(action))
                 case EndLeftovers():
@@ -230,11 +241,22 @@ class World:
         if reconciling or node.noticeable:
             assert (record.status, record.attempt) == (Status.RUNNING, action.attempt), "started before it was durable"
         assert action.node not in self.finished, "a completed node ran again"
+        if node.noticeable and isinstance(action, Dispatch):
+            self.check_input(action)
         assert (lease is not None) is bool(action.plan.policy.claims or action.plan.keys), "claims without a lease"
         if node.noticeable:
             assert not [work for work in self.works if work.node == action.node], "it runs beside what is left of it"
         hangs = self.random.choices([None, "idle", "deaf"], [90, 6, 4])[0]
         self.works.append(Work(self.planned[action.node], action.attempt, reconciling, lease, hangs=hangs))
+
+    def check_input(self, action: Dispatch) -> None:
+        """A node does what it was given last: by its plan, or by whoever corrected it."""
+        planned, made = self.planned[action.node], revisions(self.model.grants).get(action.node)
+        assert action.plan.revision == (0 if made is None else made.number), "it follows another revision"
+        executor = planned.executor
+        if isinstance(executor, OperationExecutor) and Port.PLAN in PORTS[executor.operation, executor.version]:
+            return  # its planner says what exactly
+        assert action.plan.input == (planned.input if made is None else made.input), "it was given another input"
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
@@ -278,6 +300,18 @@ class World:
         before = {key: node.record for key, node in self.state.nodes.items()}
         self.send(message)
         assert before == {key: node.record for key, node in self.state.nodes.items()}, f"moved by an old {message}"
+
+    def pulse(self, asked: TakePulse) -> PulseTaken:
+        """Say what was seen of an attempt: it beats, is silent, never beat, or the host was held up."""
+        assert self.planned[asked.node].policy.heartbeat is not None, "looked at what never said that it beats"
+        return PulseTaken(
+            node=asked.node,
+            attempt=asked.attempt,
+            beats=self.random.choice([0, 0, 3]),
+            silent_s=self.random.choice([0.0, 4.0, 9.999, 10.0, 30.0]),
+            late_s=self.random.choice([0.0, 0.0, 60.0]),
+            running=self.random.random() < 0.7,
+        )
 
     def admit(self, key: tuple[str, int]) -> None:
         if self.random.random() < 0.05:
@@ -423,13 +457,16 @@ class World:
 
     def interfere(self) -> None:
         """Kill the host, stop it, or ask something of the run that may make no sense."""
-        match self.random.randint(0, 6):
+        match self.random.randint(0, 7):
             case 0 | 1:
                 self.take_over()
             case 2:
                 self.send(Drain(grace_s=1))
             case 3:
                 self.ask(RequestKind.CANCEL, self.random.choice([None, *self.state.nodes]))
+            case 4:
+                running = [key for key, node in self.state.nodes.items() if node.status is Status.RUNNING]
+                self.ask(RequestKind.RECOVER, self.random.choice(running or list(self.state.nodes)))
             case _:
                 self.answer(self.random.choice(list(self.state.nodes)))
 
@@ -474,16 +511,28 @@ class World:
                 self.effects.happened[key] = 0  # what it did is given up with its result
                 self.ask(RequestKind.RETRY, key, anew=True)
             case Status.BLOCKED | Status.FAILED:
+                principal = self.random.choice([HUMAN, HUMAN, *(f"agent:{owner}" for owner in OWNERS)])
                 misfit = retry_misfit(self.state, self.state.nodes[key])
                 if misfit is not None:
                     self.ask(RequestKind.BUDGET, misfit.holder, add={"retries": 1})
-                self.effects.leave[key] += 1
-                self.ask(RequestKind.RETRY, key)
+                self.effects.leave[key] += self.may_recover(key, principal)
+                if self.random.random() < 0.6:
+                    self.ask(RequestKind.RETRY, key, principal)
+                else:
+                    number = self.state.nodes[key].record.revision - (self.random.random() < 0.1)
+                    self.ask(RequestKind.CORRECT, key, principal, input={"n": self.requests}, revision=number)
             case _:
                 return False
         return True
 
-    def ask(self, kind: RequestKind, node: str | None, **data) -> None:
+    def may_recover(self, key: str, principal: str) -> bool:
+        """Say whether *principal* is a person, or owns the parent of the node."""
+        terms = self.planned[key].terms
+        above = self.planned[terms.parent].terms if terms is not None and terms.parent is not None else None
+        owner = above.owner.id if above is not None and above.owner is not None else None
+        return principal == HUMAN or principal == f"agent:{owner}"
+
+    def ask(self, kind: RequestKind, node: str | None, principal: str = HUMAN, **data) -> None:
         """Post a request, which the store keeps until the host has consumed it."""
         if self.state.left:
             return
@@ -496,7 +545,7 @@ class World:
             plan_sha256=self.state.nodes[node].record.frozen_sha256
             if node and kind is not RequestKind.BUDGET
             else None,
-            principal=HUMAN,
+            principal=principal,
             data=data,
             at="2026-01-01T00:00:00.000Z",
         )
@@ -606,5 +655,7 @@ class World:
         ]
         assert fold(spending) == {one.node: one for one in self.model.seen.ledgers}
         assert all(one.reserved is None for one in self.model.seen.ledgers), "something is reserved for ever"
+        for grant in self.model.grants:
+            assert self.may_recover(grant.node, grant.principal), "a stranger was obeyed"
         for transaction in self.model.transactions:
             assert transaction.fence.generation <= self.model.generation

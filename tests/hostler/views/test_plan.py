@@ -4,7 +4,7 @@ from typing import Any
 
 from hostler.views.plan import largest_claims, plan_json, plan_mermaid, plan_text, summed_claims, will_ask
 from store.plans import GateExecutor, GraphPlan, OperationExecutor, PlannedNode
-from store.policy import Effect, Policy
+from store.policy import Effect, Heartbeat, Policy
 from tests.hostler.views.support import PLAN, PLAN_SHA, planned
 
 
@@ -51,6 +51,17 @@ def test_the_text_shows_what_each_node_is_given_cut_to_the_width() -> None:
         "publish",
         '  input  {"source":"<write.outputs.letter.path>","target":"out/x\\u001…',
         "  writes out/x\\x1b[2J",
+    ]
+
+
+def test_the_text_says_how_often_a_node_shows_that_it_lives() -> None:
+    """Who approves a plan sees when its nodes count as stalled."""
+    plain, graced = Heartbeat(seconds=30), Heartbeat(seconds=1.5, grace_seconds=60)
+    nodes = (planned("a", heartbeat=plain), planned("b", heartbeat=graced), planned("c"))
+    lines = plan_text(PLAN.model_copy(update={"nodes": nodes}), PLAN_SHA, width=100).splitlines()
+    assert [line.strip() for line in lines if "beats" in line] == [
+        "beats  every 30 s",
+        "beats  every 1.5 s, the first within 60 s",
     ]
 
 

@@ -45,6 +45,8 @@ def test_interrupted_code_names_both_ways_out() -> None:
 def test_a_blocked_node_says_why() -> None:
     (entry,) = waiting_on(RUN_ID, PLAN, [node("text", Status.BLOCKED, failure=FAILURE)])
     assert entry.message == FAILURE.message
+    retry, correct = (f"hostler {word} {RUN_ID} text" for word in ("retry", "correct"))
+    assert entry.typed("") == [retry, f"or: {correct} --input FILE"]
     assert "plan_sha256" not in entry.to_json()
 
 

@@ -1,0 +1,76 @@
+"""A host takes nothing up any more and hands its runs back; what runs has a grace, some of it more than the rest."""
+
+from typing import Final
+
+from actors.actions import SetTimer, TimerName
+from actors.scheduling import reconciling
+from actors.scheduling.asking import withdraw
+from actors.scheduling.outcomes import is_repeatable
+from actors.scheduling.planning import unask
+from actors.scheduling.state import NodeState, RunState
+from actors.scheduling.stopping import HURRIED_S, hurry, stop
+from actors.scheduling.turn import Turn
+from store.lifecycle import Status
+
+DRAIN: Final = "drain"
+"""Reason of a stop, and kind of the timer that ends the grace of a drained host."""
+GIVE_WAY: Final = "give-way"
+"""Kind of the timer after which, in a drained host, what can be made again gives way."""
+
+
+def drain(turn: Turn, grace_s: float) -> None:
+    """Take nothing up any more; what waits goes back, what runs has *grace_s* seconds.
+
+    The grace is first of all for what would become ambiguous: while some of it runs, what can be made again gives way
+    after half of it. Asked again, a drain also shortens the grace of what was told to stop; asked a third time, it
+    waits for nothing else either.
+    """
+    state = turn.state
+    state.draining = True
+    state.drains += 1
+    for node in working(state):
+        if state.drains > 1:
+            hurry(turn, node)
+        if state.drains > 2:
+            stop(turn, node, DRAIN, grace_s=HURRIED_S)
+    for node in state.nodes.values():
+        if node.status is Status.PREPARING:
+            unask(turn, node)
+            turn.move(node, Status.READY)
+            state.push_ready(node)
+        if node.reconciling and node.asking:
+            reconciling.stop_asking(turn, node, "the host was stopped")
+        if node.status is Status.QUEUED:
+            state.active -= 1
+            withdraw(turn, node)
+            turn.move(node, Status.READY)
+            state.push_ready(node)
+    turn.now.append(SetTimer(timer=TimerName(kind=GIVE_WAY), seconds=grace_s / 2))
+    turn.now.append(SetTimer(timer=TimerName(kind=DRAIN), seconds=grace_s))
+
+
+def end(turn: Turn) -> None:
+    """Stop what still runs after the grace."""
+    for node in working(turn.state):
+        stop(turn, node, DRAIN)
+
+
+def give_way(turn: Turn) -> None:
+    """Stop what can be made again, if something runs that would become ambiguous."""
+    running = working(turn.state)
+    repeatable = [node for node in running if is_repeatable(node.planned.policy.resume, trusted=node.trusted)]
+    if len(repeatable) < len(running):
+        for node in repeatable:
+            stop(turn, node, DRAIN)
+
+
+def working(state: RunState) -> list[NodeState]:
+    """Return the nodes of which an attempt, or its reconciliation, is at work here."""
+    return [
+        node
+        for node in state.nodes.values()
+        if node.status is Status.RUNNING
+        and not node.recovering
+        and node.worker is None
+        and node.key not in state.deferred
+    ]
