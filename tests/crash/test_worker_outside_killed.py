@@ -58,7 +58,7 @@ def home() -> Home:
 
 
 def killed(action: str, point: str) -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM, action, point], timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, action, point], timeout=300, check=False)
     assert done.returncode == -signal.SIGKILL
 
 
