@@ -10,6 +10,7 @@ from store.contracts import NodeRecord, Request
 from store.lifecycle import RunStatus, Status
 from store.plans import NodePlan
 from store.policy import FailureCode
+from store.workspace import GitWorkspace
 
 
 class Address(Protocol):
@@ -118,6 +119,24 @@ class Reconcile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Integrate:
+    """Bring what an attempt made in its worktree to where it belongs; its result is stored.
+
+    Attributes:
+        paths: What the node may change, by its envelope; None is no limit.
+        begin: Whether it may be begun, or it is only found out whether it was done.
+
+    """
+
+    node: str
+    attempt: int
+    plan_sha256: str
+    workspace: GitWorkspace
+    paths: tuple[str, ...] | None
+    begin: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Abort:
     """Stop the work of an attempt, or its reconciliation.
 
@@ -221,6 +240,7 @@ Action = (
     | AskPlanner
     | ForgetPlanner
     | Reconcile
+    | Integrate
     | Abort
     | EndLeftovers
     | SetTimer

@@ -11,7 +11,7 @@ from actors.actions import (
     Address,
     TimerName,
 )
-from actors.outcomes import Exact, Failed, Outcome, Prepared, Release
+from actors.outcomes import Exact, Failed, Integrated, NotIntegrated, Outcome, Prepared, Release
 from hostres.errors import Code, HostlerError
 from store.approvals import Accepted, Refused
 from store.contracts import Request
@@ -101,6 +101,15 @@ class Returned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IntegrationEnded:
+    """What an attempt made is where it belongs, or nothing was moved."""
+
+    node: str
+    attempt: int
+    answer: Integrated | NotIntegrated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationWanted:
     """An attempt is about to write outside; it waits for `PublicationAllowed` or `PublicationRefused`.
 
@@ -155,6 +164,7 @@ SchedulingMessage = (
     | Admitted
     | NotAdmitted
     | Returned
+    | IntegrationEnded
     | PlannerAnswered
     | PublicationWanted
     | RequestsArrived

@@ -29,6 +29,7 @@ from actors.supervisor import Parts, Supervisor
 from actors.threads import WorkThreads
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
+from hostler.git_worktrees import GitWorktrees
 from hostler.principal import principal
 from hostler.run_code import RunCode, find_code
 from hostler.worker_code import RunEntries
@@ -45,6 +46,7 @@ from store.lifecycle import NEEDS_CODE, RUN_FINAL, RUN_RESTING, RunStatus
 from store.reader import Reader
 from store.requests import cancel_id, post
 from store.run_store import RunStore
+from store.workspace_claims import WorkspaceClaims
 
 GRACE_S: Final = 5.0
 CLOSE_S: Final = 30.0
@@ -201,6 +203,8 @@ class Host:
             opened.callback(store.close)
             self._identity = HostIdentity.register(self._home)
             opened.callback(self._identity.close)
+            claims = WorkspaceClaims(self._home, self._identity.host_id, clock=self._clock)
+            self._worktrees = GitWorktrees(self._home, claims)
             opened.pop_all()
         self._threads = WorkThreads("hostler-work")
         self._supervisor = Supervisor.start(
@@ -403,6 +407,7 @@ class Host:
                 computes=computes,
                 lacking=lacking,
                 entry=entries or self._entries(None, None),
+                worktrees=self._worktrees,
                 jobs=self.jobs if jobs is None else jobs,
                 release_at_rest=release_at_rest,
                 subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 from store.fields import MAX_SAFE_INTEGER, Contract, Digests, Name, NodeKey, RunId, Sha256, Strings, Text
 from store.policy import DAY_SECONDS, MIB, Policy
 from store.terms import Terms
+from store.workspace import GitWorkspace
 
 
 class OperationExecutor(Contract):
@@ -73,6 +74,7 @@ class PlannedNode(Contract):
         policy: What it may do.
         priority: Of the nodes that are ready at once, the highest is taken up first.
         terms: On what terms it works; None where it stands for itself, without limits of its own.
+        workspace: Where its work lies; None is a private folder.
         input_schema_sha256: Digest of the JSON schema of its input (operations and compute).
         output_schema_sha256: Likewise of its output.
 
@@ -86,6 +88,7 @@ class PlannedNode(Contract):
     policy: Policy
     priority: int = Field(default=0, ge=-MAX_PRIORITY, le=MAX_PRIORITY)
     terms: Terms | None = None
+    workspace: GitWorkspace | None = None
     input_schema_sha256: Sha256 | None = None
     output_schema_sha256: Sha256 | None = None
 
@@ -145,6 +148,7 @@ class NodePlan(Contract):
         max_input_bytes: A planner's bound of the exact input, within the policy's.
         max_seconds: A planner's bound of the time from admission, within the policy's.
         preparation_sha256: Of an effect: the preparation that it was worked out from.
+        workspace: Where its work lies, and whether it is integrated; None is a private folder.
 
     """
 
@@ -163,3 +167,4 @@ class NodePlan(Contract):
     max_input_bytes: int | None = Field(default=None, ge=1, le=32 * MIB)
     max_seconds: float | None = Field(default=None, gt=0, le=30 * DAY_SECONDS, allow_inf_nan=False)
     preparation_sha256: Sha256 | None = None
+    workspace: GitWorkspace | None = None

@@ -16,6 +16,7 @@ from actors.messages import (
     Begin,
     Drain,
     Due,
+    IntegrationEnded,
     Judged,
     LeftoversEnded,
     NotAdmitted,
@@ -26,12 +27,12 @@ from actors.messages import (
     SchedulingMessage,
 )
 from actors.outcomes import Aborted, Failed, Found, Outcome, Value
-from actors.scheduling import clearing, planning, reconciling, retrying
+from actors.scheduling import clearing, planning, reconciling, retrying, verifying
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.endings import fail, forget, leave, released
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
-from actors.scheduling.outcomes import RECOVERABLE, interrupted, is_repeatable, settled, storable
+from actors.scheduling.outcomes import FAILURE_OF_CODE, RECOVERABLE, interrupted, is_repeatable, settled, storable
 from actors.scheduling.planning import PLANNING, unask
 from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
@@ -39,8 +40,6 @@ from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.stopping import DEADLINE, HURRIED_S, OVERDUE, WAIT, hurry, stop
 from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
-from actors.scheduling.verifying import take_result
-from hostres.errors import Code
 from store.clock import Stamp, unix_ms
 from store.contracts import EventKind, Failure
 from store.lifecycle import Status
@@ -52,16 +51,6 @@ GIVE_WAY: Final = "give-way"
 """Kind of the timer after which, in a drained host, what can be made again gives way."""
 LIMIT: Final = "limit"
 """Kind of the timer that ends a run which has a time limit."""
-
-FAILURE_OF_CODE: Final = {
-    Code.INVALID_CLAIMS: FailureCode.INCOMPATIBLE,
-    Code.CONFLICT: FailureCode.CONFLICT,
-    Code.PROFILE_MISMATCH: FailureCode.CONFLICT,
-    Code.INVALID_PROFILE: FailureCode.CONFLICT,
-    Code.UNSAFE_STATE: FailureCode.UNAVAILABLE,
-    Code.UNAVAILABLE: FailureCode.UNAVAILABLE,
-}
-"""What a refusal of the machine means for a node; anything else is internal."""
 
 
 def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decision:
@@ -99,6 +88,8 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             _not_admitted(turn, message)
         case Returned():
             _returned(turn, message)
+        case IntegrationEnded():
+            verifying.ended(turn, message)
         case PlannerAnswered():
             planning.answered(turn, message)
         case PublicationWanted():
@@ -129,7 +120,7 @@ def _begin(turn: Turn) -> None:
         if node.status in {Status.PREPARING, Status.QUEUED}:
             turn.move(node, Status.READY)
             state.push_ready(node)
-        elif node.status is Status.RUNNING:
+        elif node.status in {Status.RUNNING, Status.VERIFYING}:
             node.recovering = True
             state.active += 1
         elif node.status is Status.CORRECTIVE:
@@ -162,6 +153,9 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
         state.active -= 1
         remaining = clearing.log_ended(turn, node, message)
         node.cleared = remaining is None
+        if node.status is Status.VERIFYING:
+            verifying.resume(turn, node, remaining)
+            continue
         if remaining is not None:
             if not reconciling.leave_beside(turn, node):
                 fail(turn, node, *_settled(node, Aborted(reason="recovery", left=(remaining,))))
@@ -253,7 +247,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         return
     if isinstance(outcome, Value):
         leave(turn, node, DEADLINE, OVERDUE)
-        take_result(turn, node, outcome)
+        verifying.take_result(turn, node, outcome)
         return
     if isinstance(outcome, Found):
         raise TypeError(f"only a reconciliation finds {outcome.finding}")

@@ -190,6 +190,8 @@ def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None
         state.active -= 1
         withdraw(turn, node)
         turn.move(node, Status.CANCELLED, failure=failure)
+    elif node.status is Status.VERIFYING:
+        turn.change(node, cancelling=True)  # whether it was integrated is found out first
     elif node.status is Status.RUNNING:
         turn.change(node, cancelling=True)
         if failure is None and node.planned.policy.cancellable and not node.recovering and not node.reconciling:

@@ -157,6 +157,7 @@ def _resolved(state: RunState, node: NodeState) -> NodePlan:
         max_input_bytes=None,
         max_seconds=None,
         preparation_sha256=None,
+        workspace=planned.workspace,
     )
 
 

@@ -47,6 +47,7 @@ class NodeState:
         reconciling: Whether its attempt is over and what it did is being found out.
         asks: How often the machine was asked; an answer to an earlier ask does not count.
         asking: Whether it waits for the machine.
+        integrating: Whether what it made is being brought to where it belongs.
 
     """
 
@@ -64,6 +65,7 @@ class NodeState:
     reconciling: bool = False
     asks: int = 0
     asking: bool = False
+    integrating: bool = False
 
     @property
     def key(self) -> str:
@@ -84,6 +86,12 @@ class NodeState:
     def is_gate(self) -> bool:
         """Whether nothing runs and only a person's grant completes it."""
         return isinstance(self.planned.executor, GateExecutor)
+
+    @property
+    def integrates(self) -> bool:
+        """Whether what it makes is brought to where it belongs before it counts as completed."""
+        workspace = self.planned.workspace
+        return workspace is not None and workspace.integrate
 
     @property
     def evidence_due(self) -> tuple[Evidence, ...]:
@@ -117,7 +125,7 @@ class RunState:
         release_at_rest: Whether the run is handed back when it rests, as a command does, or kept, as a program does.
         tally: Number of nodes by status.
         ready: Heap of (-priority, key) of what may be taken up; one whose node is not ready any more is skipped.
-        active: Number of nodes preparing, queued or running, those that recover or are cleared included.
+        active: Number of nodes preparing, queued or running, those that recover, are cleared or integrate included.
         deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
         outputs: Values of completed nodes, and of those whose result is verified.
         granted: (node, plan digest) of preparations, effects and gates that a person let through.

@@ -22,7 +22,7 @@ _PAUSE_S: Final = 0.002
 """Between two bites; who waits for the write lock looks more often than that."""
 
 _BY_ROWID: Final = ("node_plans", "outputs", "summaries", "grants", "requests")
-_BY_KEY: Final = (("nodes", "position"), ("events", "seq"))
+_BY_KEY: Final = (("nodes", "position"), ("events", "seq"), ("workspaces", "node"))
 
 
 def pause() -> None:

@@ -23,6 +23,7 @@ from store.verification.findings import Fault, Verdict, printable
 from store.verification.identity import RunColumns, examine_identity
 from store.verification.log import compare_nodes, compare_run, examine_chain, examine_summary
 from store.verification.node_rows import Outputs, examine_records
+from store.verification.workspaces import examine_workspaces
 
 
 def verify(
@@ -77,6 +78,7 @@ def _verify(examination: Examination, alive: Callable[[str], bool] | None, limit
         outputs.examine()
         examine_plans(examination, plan, folder, records, outputs)
         examine_summary(examination, plan, told, outputs)
+        examine_workspaces(examination, plan, records)
         grants = examine_answers(examination, plan, told)
         if len(records) == len(plan.nodes):
             _check_counts(examination, columns, records)

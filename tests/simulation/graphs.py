@@ -1,11 +1,13 @@
 """Random graphs: every kind of node, every class of resume, planners and reconcilers, retries, claims and limits."""
 
 import random
+from typing import Any
 
 from actors.scheduling.state import Port
 from store.plans import OperationExecutor, PlannedNode, RunLimits
 from store.policy import Effect, Policy, PreparationKind, Resume, Retry
 from store.terms import Evidence, EvidenceType, Terms
+from store.workspace import GitWorkspace
 from tests.actors.support import code, gate, planned
 
 OPERATIONS = tuple(OperationExecutor(operation=f"test.op{index}", version=1) for index in range(4))
@@ -30,11 +32,14 @@ def random_graph(chance: random.Random) -> list[PlannedNode]:
                 node = code(key, *after)
             case _:
                 node = planned(key, *after, policy=random_policy(chance), executor=chance.choice(OPERATIONS))
-        more = {"priority": chance.choice([0, 0, 5, -5]), "terms": random_terms(chance, node)}
+        more: dict[str, Any] = {"priority": chance.choice([0, 0, 5, -5]), "terms": random_terms(chance, node)}
+        if isinstance(node.executor, OperationExecutor) and node.policy.effect is not Effect.PURE:
+            more["workspace"] = chance.choice([None, None, None, TREE])
         nodes.append(node.model_copy(update=more))
     return nodes
 
 
+TREE = GitWorkspace(repository="repository", base="main")
 SUITE = Evidence(id="suite", type=EvidenceType.TEST)
 APPROVAL = Evidence(id="look", type=EvidenceType.HUMAN_APPROVAL)
 

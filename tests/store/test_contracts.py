@@ -36,6 +36,7 @@ from store.policy import Backoff, Effect, FailureCode, Policy, Resume, Retry
 from store.records import decode, document, encode
 from store.terms import Envelope, Evidence, EvidenceType, Owner, Provider, Terms
 from store.values import Domain, digest_bytes
+from store.workspace import GitWorkspace, WorkspaceRecord
 
 RUN = "run_" + "0" * 26
 SHA = "ab" * 32
@@ -77,14 +78,22 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
         (Evidence(id="suite", type=EvidenceType.TEST), "35f371f919708f4ac38c26d55f9ffd00f777e3a150a02fc6c0dd2d125ce1899f"),
         (ENVELOPE, "74c71e8fce0132583a30fec2e4ad6368497c520e9f8f33c530d5979b9e533bae"),
         (PROVIDER, "6438b841d7a05d527ae9f6d4ff740b8153379ce5b7587a0768ef859765907e2f"),
-        (NODE, "a7d76e4633a7573231bb2f1692667e794fd28100ef94eede7d6ec2627bd3c60a"),
-        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "b33ef1b096b1a7f9da46d7f672fcf9bbb984c2a0d20e024a4a3d723a810214a6"),
+        (GitWorkspace(repository="code", base="main"), "4a627a035d8f84343ed49ddce490fa5490c63a67ac54ffa171ba774cc5b46ac7"),
+        (
+            WorkspaceRecord(
+                attempt=1, base_commit="c" * 40, claim="f00d", claimed_at=AT, git_dir="/code/.git/worktrees/t",
+                host_id="host", identity="1:2", node="a", path="/t", plan_sha256=SHA, ready=True,
+            ),
+            "3e82e78aa83661f61f7df331e38ff97618e97b864e69e6c593947396c3b95619",
+        ),
+        (NODE, "f5a78c1099663c410140f31d82ad66fa7f604f04845e01ecb08387a0d1a7d38d"),
+        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "3c735fbf98b99d5e9a7a224081e00a2f98783a9d487566bdce8d0747a7e02495"),
         (
             NodePlan(
                 run_id=RUN, node="a", executor=COMMAND, input=1, input_sha256=SHA, dependencies={"x": SHA, "b": SHA},
                 policy=POLICY, keys=("file:/films/out",),
             ),
-            "70c7623c40a2961d5abcc144a245be6c5eff843f6361158819d1b96b49249321",
+            "75a4cc6530e9bd5cfcdb319c51a5763c9527ea4f0f1fea93efc6b25a3b0fbb28",
         ),
         (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
         (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "d1638796e440811568be852b9342e2da27e1614e9627dd8a53827f7bd8960578"),
