@@ -1,6 +1,7 @@
 """What a worktree holds goes into its branch, whole and once, or nothing moves and the reason is named."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -209,6 +210,9 @@ def test_a_worktree_that_is_gone_or_another_folder_is_not_believed(work: Work) -
     aside = work.path.with_name("aside")
     work.path.rename(aside)
     assert work.refused().reason == "workspace-lost"
+    shutil.copytree(aside, work.path)  # git would take it for the same
+    assert work.refused().reason == "workspace-lost"
+    shutil.rmtree(work.path)
     work.repository.git("clone", "--quiet", str(work.repository.folder), str(work.path))
     assert work.refused().reason == "workspace-lost"
     work.path.rename(work.path.with_name("clone"))

@@ -1,8 +1,10 @@
 """Worktrees of attempts: made once, by one; taken over from the dead and the slow; never where something else lies."""
 
 import os
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from hostler.git_worktrees import GitWorktrees
 from hostres.errors import Code, HostlerError
 from store.clock import Stamp, instant
 from store.home import Home
+from store.proving import numbers, prove
+from store.verification.findings import Fault
 from store.workspace import GitWorkspace
 from store.workspace_claims import Busy, Mine, Ready, WorkspaceClaims
 from tests.hostler.git_support import Repository
@@ -239,3 +243,17 @@ def test_a_machine_without_git_says_so_and_only_when_git_is_wanted(
     assert "no git" in caught.value.what
     with pytest.raises(HostlerError):
         Git(tmp_path, run_id=scene.run_id, node="a").ask("status")
+
+
+def test_what_is_stored_of_a_worktree_is_proved_like_the_rest(scene: Scene) -> None:
+    scene.trees().open(scene.tree, Control(), anew=True)
+    home = scene.setting.home
+    (problem,) = prove(home, *numbers(home)).problems
+    assert (problem.fault, problem.table, problem.node) == (Fault.PLAN, "workspaces", "a"), "its plan has no worktree"
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute("UPDATE workspaces SET sha256 = ?", ("0" * 64,))
+    (problem,) = prove(home, *numbers(home)).problems
+    assert (problem.fault, problem.table) == (Fault.DIGEST, "workspaces")
+    with pytest.raises(HostlerError) as caught:
+        scene.trees().open(scene.tree, Control(), anew=False)
+    assert caught.value.code is Code.INVALID_DATA
