@@ -11,6 +11,7 @@ from store.contracts import NodeRecord, Request
 from store.lifecycle import RunStatus, Status
 from store.plans import NodePlan
 from store.policy import FailureCode
+from store.workspace import GitWorkspace
 
 
 class Address(Protocol):
@@ -119,6 +120,24 @@ class Reconcile:
     plan_sha256: str
     ask: int | None
     gate_passed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integrate:
+    """Bring what an attempt made in its worktree to where it belongs; its result is stored.
+
+    Attributes:
+        paths: What the node may change, by its envelope; None is no limit.
+        begin: Whether it may be begun, or it is only found out whether it was done.
+
+    """
+
+    node: str
+    attempt: int
+    plan_sha256: str
+    workspace: GitWorkspace
+    paths: tuple[str, ...] | None
+    begin: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +287,7 @@ Action = (
     | AskPlanner
     | ForgetPlanner
     | Reconcile
+    | Integrate
     | Abort
     | EndLeftovers
     | LookAtLease

@@ -18,8 +18,10 @@ from pydantic import ValidationError
 
 from actors.control import Control, OperationAborted
 from actors.evidence_file import MAX_PIECES
+from actors.evidence_file import NAME as EVIDENCE_FILE
 from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
+from actors.worktrees import REPOSITORY_VARIABLES
 from hostres.heartbeat import HEARTBEAT_FD
 from hostres.niceness import Niceness
 from store.amounts import Usage
@@ -92,6 +94,7 @@ class Assignment:
         folder: Where the run was created; relative paths resolve against it.
         niceness: How far its processes stand behind others.
         beats: Whether its processes get a descriptor to beat on.
+        in_repository: Whether its workspace is a worktree, in which nothing may lie but its work.
 
     """
 
@@ -101,6 +104,7 @@ class Assignment:
     folder: Path
     niceness: Niceness | None = None
     beats: bool = False
+    in_repository: bool = False
 
     @property
     def idempotency_key(self) -> str:
@@ -185,7 +189,27 @@ class Context:
     def environment(self) -> dict[str, str]:
         """Return the environment that processes of this node get."""
         lease = dict(self.lease.environment) if self.lease else {}
-        return {**os.environ, **lease, "HOSTLER_RUN": self.run_id, "HOSTLER_NODE": self.node}
+        here = {name: value for name, value in os.environ.items() if not self._leads_elsewhere(name)}
+        return {**here, **lease, "HOSTLER_RUN": self.run_id, "HOSTLER_NODE": self.node}
+
+    def _leads_elsewhere(self, name: str) -> bool:
+        """Say whether a variable would have git work in another repository than that of the workspace."""
+        return self._assignment.in_repository and name in REPOSITORY_VARIABLES
+
+    @property
+    def _beside(self) -> Path:
+        """The folder for what the host and a command tell each other."""
+        return self.workspace.parent if self._assignment.in_repository else self.workspace
+
+    @property
+    def evidence_file(self) -> Path:
+        """Where a command reports its evidence."""
+        return self._beside / EVIDENCE_FILE
+
+    @property
+    def input_file(self) -> Path:
+        """Where a command finds its input."""
+        return self._beside / "input.json"
 
     def run(
         self,

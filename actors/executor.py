@@ -27,7 +27,7 @@ from actors.pace import Pace
 from actors.pulse import Pulse
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
-from actors.work import Job, empty, perform
+from actors.work import Job, perform
 from hostres.lease import Lease, current_lease
 from store.amounts import Usage
 from store.policy import FailureCode
@@ -179,10 +179,7 @@ class Port:
 
     def open_workspace(self) -> Path:
         """Return the workspace, without what an earlier attempt left in it; a reconciliation wants just that."""
-        workspace = self._workspace()
-        if not self._reconciling:
-            empty(workspace)
-        return workspace
+        return self._workspace()
 
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
         """Pass progress on, as often as is any use; it is a sign of life as well."""

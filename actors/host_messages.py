@@ -19,6 +19,7 @@ from actors.actions import (
     SetTimer,
 )
 from actors.messages import Progress
+from actors.worktrees import Worktrees
 from hostres.errors import HostlerError
 from store.contracts import RunRecord
 from store.plans import GraphPlan
@@ -174,6 +175,7 @@ class Adopt:
         computes: Name → `Compute`.
         lacking: Key of each node whose code this host does not have → why not.
         entry: Tells how to start the worker process of one of these.
+        worktrees: Makes and integrates workspaces that lie in repositories.
         jobs: How many of its nodes may be queued or running; 0 only settles requests.
         release_at_rest: Whether to hand it back when it rests.
         entrusted: Whether it is left to the background service from now on; None leaves that as it is.
@@ -184,6 +186,7 @@ class Adopt:
     operations: Mapping[tuple[str, int], Any]
     computes: Mapping[str, Any]
     entry: Callable[[Any], Any]
+    worktrees: Worktrees
     jobs: int
     release_at_rest: bool
     subscriber: "Subscriber"

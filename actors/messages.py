@@ -11,7 +11,7 @@ from actors.actions import (
     Address,
     TimerName,
 )
-from actors.outcomes import Exact, Failed, Outcome, Prepared, Release
+from actors.outcomes import Exact, Failed, Integrated, NotIntegrated, Outcome, Prepared, Release
 from hostres.errors import Code, HostlerError
 from store.amounts import Usage
 from store.approvals import Accepted, Refused
@@ -99,6 +99,15 @@ class Returned:
     outcome: Outcome
     release: Release | None
     reconciling: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegrationEnded:
+    """What an attempt made is where it belongs, or nothing was moved."""
+
+    node: str
+    attempt: int
+    answer: Integrated | NotIntegrated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +223,7 @@ SchedulingMessage = (
     | Admitted
     | NotAdmitted
     | Returned
+    | IntegrationEnded
     | PlannerAnswered
     | PublicationWanted
     | SpendingReported

@@ -126,6 +126,36 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Integrated:
+    """What the attempt made is where it belongs.
+
+    Attributes:
+        commit: What the branch holds now; None if the attempt committed nothing.
+
+    """
+
+    commit: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotIntegrated:
+    """Nothing was moved.
+
+    Attributes:
+        reason: uncommitted-edits, scope-drift, conflict, moved-branch, diverged, workspace-lost or unavailable.
+        message: Why, one line.
+        todo: What a person can do, one line.
+        paths: The files that it is about.
+
+    """
+
+    reason: str
+    message: str
+    todo: str
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """A machine lease that was given back.
 

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -28,6 +28,7 @@ from actors.actions import (
     EndLeftovers,
     ForgetPlanner,
     GiveBack,
+    Integrate,
     Judge,
     LookAtLease,
     NodeChanged,
@@ -63,6 +64,7 @@ from actors.messages import (
     Begin,
     CommitRefused,
     Committed,
+    IntegrationEnded,
     LeftoversEnded,
     MachineAnswer,
     PlannerAnswered,
@@ -81,7 +83,8 @@ from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
-from actors.work import Job, write_log
+from actors.work import Job, opened, write_log
+from actors.worktrees import Tree, integrated
 from hostres.errors import HostlerError
 from hostres.lease import Lease
 from hostres.leftovers import Leftover, end_leftovers, find_leftovers
@@ -117,7 +120,7 @@ Word = (
     | RunLeft
 )
 """What is said to others, or done in passing."""
-Work = Dispatch | Reconcile | AskPlanner | ForgetPlanner | Abort | EndLeftovers | TakePulse | AskProbe
+Work = Dispatch | Reconcile | Integrate | AskPlanner | ForgetPlanner | Abort | EndLeftovers | TakePulse | AskProbe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +310,8 @@ class Scheduler(Shell):
                 self._dispatch(action)
             case Reconcile():
                 self._dispatch(action, Previous(attempt=action.attempt, gate_passed=action.gate_passed))
+            case Integrate():
+                self._integrate(action)
             case AskPlanner():
                 self._ask_planner(action)
             case ForgetPlanner():
@@ -371,6 +376,24 @@ class Scheduler(Shell):
 
         self._services.threads.start(work)
 
+    def _integrate(self, action: Integrate) -> None:
+        address, worktrees, run_id, folder = self.actor_ref, self._adopt.worktrees, self._run_id, self._folder
+        tree = Tree(
+            run_id=run_id,
+            node=action.node,
+            attempt=action.attempt,
+            plan_sha256=action.plan_sha256,
+            folder=folder,
+            workspace=action.workspace,
+            paths=action.paths,
+        )
+
+        def work() -> None:
+            answer = integrated(worktrees, tree, begin=action.begin)
+            tell(address, IntegrationEnded(node=action.node, attempt=action.attempt, answer=answer))
+
+        self._services.threads.start(work)
+
     def _dispatch(self, action: Dispatch | Reconcile, previous: Previous | None = None) -> None:
         lease = None if action.ask is None else self._leases.pop((action.node, action.ask))
         control = Control()
@@ -388,7 +411,7 @@ class Scheduler(Shell):
             scheduler=self.actor_ref,
             control=control,
             logs=logs,
-            workspace=lambda: home.workspace(self._run_id, action.node, action.plan_sha256),
+            workspace=self._workspace(action, control, reconciling=previous is not None),
             reconciling=previous is not None,
             pulse=pulse,
         )
@@ -408,6 +431,7 @@ class Scheduler(Shell):
                     folder=self._folder,
                     niceness=self._services.niceness,
                     beats=pulse is not None,
+                    in_repository=action.plan.workspace is not None,
                 ),
                 host=port,
                 lease=lease,
@@ -419,6 +443,24 @@ class Scheduler(Shell):
             node=action.node,
             attempt=action.attempt,
         )
+
+    def _workspace(self, action: Dispatch | Reconcile, control: Control, *, reconciling: bool) -> Callable[[], Path]:
+        """Return what gives the workspace of an attempt, as it begins with it, on the thread of its work."""
+        home, worktrees, planned = self._services.home, self._adopt.worktrees, action.plan.workspace
+        if planned is None:
+            return lambda: opened(
+                home.workspace(self._run_id, action.node, action.plan_sha256), reconciling=reconciling
+            )
+        tree = Tree(
+            run_id=self._run_id,
+            node=action.node,
+            attempt=action.attempt,
+            plan_sha256=action.plan_sha256,
+            folder=self._folder,
+            workspace=planned,
+            paths=None,
+        )
+        return lambda: worktrees.open(tree, control, anew=not reconciling)
 
     def _files(self, action: Dispatch | Reconcile) -> tuple[KeptFile, ...]:
         """Return the files of those commands whose output its input refers to.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import orjson
 from pydantic import JsonValue, ValidationError
@@ -18,7 +18,7 @@ from actors.calling import dumped, given
 from actors.context import Assignment, Context, Host
 from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files
-from actors.evidence_file import NAME, VARIABLE, read_evidence
+from actors.evidence_file import VARIABLE, read_evidence
 from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, failed_by, fault_of, fault_of_code, too_large
 from actors.operations import Compute, Entry, Operation, Previous, Reconciliation
 from actors.outcomes import Aborted, Found, Outcome, Value
@@ -30,6 +30,9 @@ from store.policy import FailureCode, Isolation, Policy
 from store.values import Domain, canonical, digest_bytes
 
 EntryOf = Callable[[Operation | Compute], Entry]
+
+INPUT: Final = "HOSTLER_INPUT"
+"""Names the file in which a command finds its input."""
 
 log = logging.getLogger(__name__)
 
@@ -149,16 +152,16 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
     """Run a command node: {argv, env, stdin, value} in, {exit_code, outputs} out."""
     argv = [_word(word) for word in given["argv"]]
     stdin = given.get("stdin")
-    evidence = context.workspace / NAME
+    given_files = {VARIABLE: str(context.evidence_file), INPUT: str(context.input_file)}
     if given.get("value") is not None:
-        (context.workspace / "input.json").write_bytes(orjson.dumps(given["value"]))
+        context.input_file.write_bytes(orjson.dumps(given["value"]))
     completed = context.run(
         argv,
-        env={name: _word(text) for name, text in (given.get("env") or {}).items()} | {VARIABLE: str(evidence)},
+        env={name: _word(text) for name, text in (given.get("env") or {}).items()} | given_files,
         cwd=context.path(executor.cwd) if executor.cwd is not None else None,
         stdin=stdin.encode() if isinstance(stdin, str) else None,
     )
-    for piece in read_evidence(evidence):
+    for piece in read_evidence(context.evidence_file):
         context.evidence(piece.id, piece.type)
     outputs = {name: _output(context.workspace, name, path) for name, path in executor.outputs.items()}
     return {"exit_code": completed.code, "outputs": cast("JsonValue", outputs)}
@@ -212,7 +215,14 @@ def write_log(path: Path, text: str) -> None:
         log.warning("the log %s could not be written", path, exc_info=True)
 
 
-def empty(workspace: Path) -> None:
+def opened(workspace: Path, *, reconciling: bool) -> Path:
+    """Return a workspace as an attempt begins with it; a reconciliation wants just what an earlier one left."""
+    if not reconciling:
+        _empty(workspace)
+    return workspace
+
+
+def _empty(workspace: Path) -> None:
     """Remove what an earlier attempt left in its workspace: a half-made file must not look like a result."""
     for entry in workspace.iterdir():
         if entry.is_dir() and not entry.is_symlink():

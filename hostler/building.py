@@ -45,6 +45,7 @@ from store.plans import (
 )
 from store.policy import Effect, Heartbeat, Policy, Resume, Retry
 from store.terms import Terms
+from store.workspace import GitWorkspace
 
 if TYPE_CHECKING:
     from hostler.registry import Registry
@@ -76,6 +77,7 @@ class Build:
         label: str | None = None,
         priority: int = 0,
         terms: Terms | Mapping[str, Any] | None = None,
+        workspace: GitWorkspace | Mapping[str, Any] | None = None,
     ) -> NodeHandle:
         """Add a node that runs an operation or a compute function.
 
@@ -87,6 +89,7 @@ class Build:
             label: For people.
             priority: -10 to 10; of the nodes that are ready at once, the highest is taken up first.
             terms: On what terms it works: its parent, owner, budget, authority and the evidence due.
+            workspace: {repository, base, integrate} of a git worktree to work in; by default a private folder.
 
         Returns:
             A handle of its output.
@@ -125,6 +128,7 @@ class Build:
                 policy=code.policy,
                 priority=_priority(priority, subject),
                 terms=_terms(terms, subject),
+                workspace=_workspace(workspace, subject),
                 code=code,
                 accepts=input_schema(code.input_type) if code.input_type else ANYTHING,
                 output=output_schema(code.output_type) if code.output_type else ANYTHING,
@@ -152,6 +156,7 @@ class Build:
         label: str | None = None,
         priority: int = 0,
         terms: Terms | Mapping[str, Any] | None = None,
+        workspace: GitWorkspace | Mapping[str, Any] | None = None,
     ) -> NodeHandle:
         """Add a node that runs a program. Its output is {exit_code, outputs: {name: {path, bytes, sha256}}}.
 
@@ -174,6 +179,7 @@ class Build:
             label: For people.
             priority: As of `call`.
             terms: As of `call`.
+            workspace: As of `call`.
 
         Returns:
             A handle of its output.
@@ -221,6 +227,7 @@ class Build:
                 policy=policy,
                 priority=_priority(priority, subject),
                 terms=_terms(terms, subject),
+                workspace=_workspace(workspace, subject),
                 accepts=COMMAND_INPUT,
                 output=command_output(files),
             )
@@ -463,3 +470,14 @@ def _terms(terms: Terms | Mapping[str, Any] | None, subject: str) -> Terms | Non
         raise invalid(f"{subject}: {first_problem(error)}", "see docs/graph-files.md for what it can be") from error
     except (TypeError, ValueError) as error:
         raise invalid(f"{subject}: terms {terms!r} are no object", "give an object, or leave it out") from error
+
+
+def _workspace(workspace: GitWorkspace | Mapping[str, Any] | None, subject: str) -> GitWorkspace | None:
+    if workspace is None or isinstance(workspace, GitWorkspace):
+        return workspace
+    try:
+        return GitWorkspace.model_validate(dict(workspace))
+    except ValidationError as error:
+        raise invalid(f"{subject}: workspace: {first_problem(error)}", "give {repository, base, integrate}") from error
+    except (TypeError, ValueError) as error:
+        raise invalid(f"{subject}: workspace {workspace!r} is no object", "give an object, or leave it out") from error

@@ -15,10 +15,11 @@ from hostler.refusals import first_problem, invalid, listed, one_line, place
 from hostler.schemas import ANYTHING, NoSuchFieldError, Schema, follow, input_schema, kinds
 from hostler.templates import Path
 from store.plans import Executor
-from store.policy import Policy
+from store.policy import Effect, Policy
 from store.references import REF, Reference
 from store.terms import Evidence, EvidenceType
 from store.values import canonical
+from store.workspace import GitWorkspace
 
 
 def check_input(model: type[BaseModel], template: JsonValue, found: list[tuple[Path, Reference]], subject: str) -> None:
@@ -131,6 +132,21 @@ def check_evidence(executor: Executor, due: Sequence[Evidence], subject: str) ->
                 f"{subject}: evidence {each.id} ({each.type}) can never be brought: {what}",
                 "let an operation, a command or an agent bring it",
             )
+
+
+def check_workspace(executor: Executor, policy: Policy, workspace: GitWorkspace, subject: str) -> None:
+    """Refuse a worktree for what cannot work in one, or says that it changes nothing.
+
+    Raises:
+        HostlerError: invalid-data.
+
+    """
+    if executor.kind == "compute":
+        raise invalid(f"{subject}: a compute function has no workspace", "use an operation or a command")
+    quiet = {Effect.PURE, Effect.LOCAL_READ} if workspace.integrate else {Effect.PURE}
+    if policy.effect in quiet:
+        what = f"{subject}: its effect is {policy.effect}, and its workspace lies in a repository"
+        raise invalid(what, "give it the effect that it has: project-mutation where it is integrated")
 
 
 def _words(found: frozenset[str]) -> str:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from actors.operations import Compute, Operation
 from hostler.building import Build
-from hostler.checks import check_evidence, check_input, check_reference
+from hostler.checks import check_evidence, check_input, check_reference, check_workspace
 from hostler.drafts import Draft
 from hostler.faults import naming_line
 from hostler.limits import MAX_NODES
@@ -150,6 +150,8 @@ def _checked(draft: Draft, drafts: Mapping[str, Draft]) -> tuple[str, ...]:
         found: Found = list(located_references(draft.input))
     except HostlerError as error:
         raise about(subject, error) from error
+    if draft.workspace is not None:
+        check_workspace(draft.executor, draft.policy, draft.workspace, subject)
     if draft.terms is not None:
         check_evidence(draft.executor, draft.terms.evidence, subject)
     if draft.input_type is not None:
@@ -178,6 +180,7 @@ def _planned(draft: Draft, dependencies: tuple[str, ...]) -> PlannedNode:
         policy=draft.policy,
         priority=draft.priority,
         terms=draft.terms,
+        workspace=draft.workspace,
         input_schema_sha256=draft.input_sha256,
         output_schema_sha256=draft.output_sha256,
     )

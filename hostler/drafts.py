@@ -9,6 +9,7 @@ from hostler.schemas import ANYTHING, Schema, input_sha256, output_sha256
 from store.plans import Executor
 from store.policy import Policy
 from store.terms import Terms
+from store.workspace import GitWorkspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ class Draft:
     policy: Policy
     priority: int = 0
     terms: Terms | None = None
+    workspace: GitWorkspace | None = None
     code: Operation | Compute | None = None
     accepts: Schema = field(default_factory=lambda: ANYTHING)
     output: Schema = field(default_factory=lambda: ANYTHING)

@@ -101,6 +101,7 @@ class Node(_Part):
     budget: dict[str, JsonValue] | None = None
     authority: dict[str, JsonValue] | None = None
     evidence: list[dict[str, JsonValue]] | None = None
+    workspace: dict[str, JsonValue] | None = None
 
     @property
     def terms(self) -> dict[str, JsonValue] | None:
@@ -204,6 +205,7 @@ def _later(document: JsonValue) -> Iterator[tuple[str | int, ...]]:
 
 def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
     given: Any = substitute_inputs(node.input, values)
+    workspace: Any = substitute_inputs(node.workspace, values)
     executor = node.executor
     if executor.operation is not None:
         build.call(
@@ -214,8 +216,11 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             label=node.label,
             priority=node.priority,
             terms=node.terms,
+            workspace=workspace,
         )
     elif executor.gate is not None:
+        if workspace is not None:
+            raise invalid(f"node {node.key}: a gate runs nothing and has no workspace", "leave it out")
         build.gate(executor.gate, key=node.key, input=given, after=node.after, label=node.label, terms=node.terms)
     elif executor.agent is not None:
         _add_agent(build, node, executor.agent, values)
@@ -241,6 +246,7 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             label=node.label,
             priority=node.priority,
             terms=node.terms,
+            workspace=workspace,
         )
 
 

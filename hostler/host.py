@@ -30,6 +30,7 @@ from actors.supervisor import Parts, Supervisor
 from actors.threads import WorkThreads
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
+from hostler.git_worktrees import GitWorktrees
 from hostler.principal import principal
 from hostler.run_code import RunCode, find_code
 from hostler.worker_code import RunEntries
@@ -47,6 +48,7 @@ from store.reader import Reader
 from store.requests import cancel_id, post
 from store.run_store import RunStore
 from store.service import wake_service
+from store.workspace_claims import WorkspaceClaims
 
 log = logging.getLogger(__name__)
 
@@ -222,6 +224,8 @@ class Host:
             opened.callback(store.close)
             self._identity = HostIdentity.register(self._home)
             opened.callback(self._identity.close)
+            claims = WorkspaceClaims(self._home, self._identity.host_id, clock=self._clock)
+            self._worktrees = GitWorktrees(self._home, claims)
             wake_service(self._home)  # it watches whether this host lives
             opened.pop_all()
         self._threads = WorkThreads("hostler-work")
@@ -451,6 +455,7 @@ class Host:
                 computes=computes,
                 lacking=lacking,
                 entry=entries or self._entries(None, None),
+                worktrees=self._worktrees,
                 jobs=self.jobs if jobs is None else jobs,
                 release_at_rest=release_at_rest,
                 entrusted=None if jobs == 0 else self._service,

@@ -9,6 +9,7 @@ from store.amounts import Budget
 from store.fields import MAX_SAFE_INTEGER, Contract, Digests, Name, NodeKey, Revisions, RunId, Sha256, Strings, Text
 from store.policy import DAY_SECONDS, MIB, Policy
 from store.terms import Terms
+from store.workspace import GitWorkspace
 
 
 class OperationExecutor(Contract):
@@ -90,6 +91,7 @@ class PlannedNode(Contract):
         policy: What it may do.
         priority: Of the nodes that are ready at once, the highest is taken up first.
         terms: On what terms it works; None where it stands for itself, without limits of its own.
+        workspace: Where its work lies; None is a private folder.
         input_schema_sha256: Digest of the JSON schema of its input (operations and compute).
         output_schema_sha256: Likewise of its output.
 
@@ -103,6 +105,7 @@ class PlannedNode(Contract):
     policy: Policy
     priority: int = Field(default=0, ge=-MAX_PRIORITY, le=MAX_PRIORITY)
     terms: Terms | None = None
+    workspace: GitWorkspace | None = None
     input_schema_sha256: Sha256 | None = None
     output_schema_sha256: Sha256 | None = None
 
@@ -169,6 +172,7 @@ class NodePlan(Contract):
         max_seconds: A planner's bound of the time from admission, within the policy's.
         preparation_sha256: Of an effect: the preparation that it was worked out from.
         revision: Of the node's input: 0 is the graph plan's, a higher one a person's.
+        workspace: Where its work lies, and whether it is integrated; None is a private folder.
 
     """
 
@@ -188,3 +192,4 @@ class NodePlan(Contract):
     max_seconds: float | None = Field(default=None, gt=0, le=30 * DAY_SECONDS, allow_inf_nan=False)
     preparation_sha256: Sha256 | None = None
     revision: Revisions = 0
+    workspace: GitWorkspace | None = None

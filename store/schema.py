@@ -190,6 +190,16 @@ _VERSION_4: Final[Migration] = (
         PRIMARY KEY (run, node)
     ) STRICT, WITHOUT ROWID
     """,
+    # The worktree of a node, or who makes it.
+    """
+    CREATE TABLE workspaces (
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        node TEXT NOT NULL,
+        record BLOB NOT NULL,
+        sha256 TEXT NOT NULL,
+        PRIMARY KEY (run, node)
+    ) STRICT, WITHOUT ROWID
+    """,
 )
 
 MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)

@@ -16,6 +16,7 @@ from actors.messages import (
     Begin,
     Drain,
     Due,
+    IntegrationEnded,
     Judged,
     LeaseSeen,
     LeftoversEnded,
@@ -30,14 +31,24 @@ from actors.messages import (
     SpendingReported,
 )
 from actors.outcomes import Aborted, Failed, Found, Outcome, Value
-from actors.scheduling import clearing, draining, external, liveness, planning, reconciling, retrying, spending
+from actors.scheduling import (
+    clearing,
+    draining,
+    external,
+    liveness,
+    planning,
+    reconciling,
+    retrying,
+    spending,
+    verifying,
+)
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.draining import DRAIN, GIVE_WAY
 from actors.scheduling.endings import fail, forget, leave, released
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
-from actors.scheduling.outcomes import RECOVERABLE, failure_of, interrupted, settled, storable
+from actors.scheduling.outcomes import FAILURE_OF_CODE, RECOVERABLE, failure_of, interrupted, settled, storable
 from actors.scheduling.planning import PLANNING
 from actors.scheduling.refusing import refuse_publication, too_late
 from actors.scheduling.retrying import RETRY, fail_or_retry
@@ -46,8 +57,6 @@ from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.stopping import DEADLINE, OVERDUE, RECOVER, STALL, WAIT, stop
 from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
-from actors.scheduling.verifying import take_result
-from hostres.errors import Code
 from store.approvals import Accepted, Refused
 from store.clock import Stamp, unix_ms
 from store.contracts import EventKind, Failure, Request
@@ -59,18 +68,8 @@ GIVEN_UP: Final = frozenset({"timeout", STALL, RECOVER})
 LIMIT: Final = "limit"
 """Kind of the timer that ends a run which has a time limit."""
 
-FAILURE_OF_CODE: Final = {
-    Code.INVALID_CLAIMS: FailureCode.INCOMPATIBLE,
-    Code.CONFLICT: FailureCode.CONFLICT,
-    Code.PROFILE_MISMATCH: FailureCode.CONFLICT,
-    Code.INVALID_PROFILE: FailureCode.CONFLICT,
-    Code.UNSAFE_STATE: FailureCode.UNAVAILABLE,
-    Code.UNAVAILABLE: FailureCode.UNAVAILABLE,
-}
-"""What a refusal of the machine means for a node; anything else is internal."""
 
-
-def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decision:
+def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decision:  # noqa: C901 - a line a message
     """Change *state* by *message* and return what must be written and done.
 
     Args:
@@ -99,6 +98,8 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             _not_admitted(turn, message)
         case Returned():
             _returned(turn, message)
+        case IntegrationEnded():
+            verifying.ended(turn, message)
         case PlannerAnswered():
             planning.answered(turn, message)
         case PublicationWanted():
@@ -148,7 +149,7 @@ def _begin(turn: Turn, requests: tuple[Request, ...]) -> None:
             state.push_ready(node)
         elif node.worker is not None:
             external.take_over(turn, node, requests)
-        elif node.status is Status.RUNNING:
+        elif node.status in {Status.RUNNING, Status.VERIFYING}:
             node.recovering = True
             state.active += 1
         elif node.status is Status.CORRECTIVE:
@@ -181,6 +182,9 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
         state.active -= 1
         remaining = clearing.log_ended(turn, node, message)
         node.cleared = remaining is None
+        if node.status is Status.VERIFYING:
+            verifying.resume(turn, node, remaining)
+            continue
         if remaining is not None:
             if not reconciling.leave_beside(turn, node):
                 fail(turn, node, *_settled(node, Aborted(reason="recovery", left=(remaining,))))
@@ -280,7 +284,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         return
     if isinstance(outcome, Value):
         leave(turn, node, DEADLINE, OVERDUE)
-        take_result(turn, node, outcome)
+        verifying.take_result(turn, node, outcome)
         return
     if isinstance(outcome, Found):
         raise TypeError(f"only a reconciliation finds {outcome.finding}")

@@ -252,6 +252,8 @@ def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None
     elif node.worker is not None and (failure is not None or node.planned.policy.cancellable):
         take_from_worker(turn, node)
         turn.move(node, Status.CANCELLED, failure=failure)
+    elif node.status is Status.VERIFYING:
+        turn.change(node, cancelling=True)  # whether it was integrated is found out first
     elif node.status is Status.RUNNING:
         turn.change(node, cancelling=True)
         stoppable = not node.recovering and not node.reconciling and node.worker is None

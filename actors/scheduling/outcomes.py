@@ -3,6 +3,7 @@
 from typing import Final
 
 from actors.outcomes import Aborted, Failed
+from hostres.errors import Code
 from store.contracts import Failure
 from store.lifecycle import Status
 from store.policy import FailureCode, Resume
@@ -19,6 +20,15 @@ CERTAIN_OF_CODE: Final = frozenset(
     }
 )
 """Failures of trusted code that say that nothing was done."""
+FAILURE_OF_CODE: Final = {
+    Code.INVALID_CLAIMS: FailureCode.INCOMPATIBLE,
+    Code.CONFLICT: FailureCode.CONFLICT,
+    Code.PROFILE_MISMATCH: FailureCode.CONFLICT,
+    Code.INVALID_PROFILE: FailureCode.CONFLICT,
+    Code.UNSAFE_STATE: FailureCode.UNAVAILABLE,
+    Code.UNAVAILABLE: FailureCode.UNAVAILABLE,
+}
+"""What a refusal of the machine means for a node; anything else is internal."""
 
 
 def is_repeatable(resume: Resume, *, trusted: bool) -> bool:

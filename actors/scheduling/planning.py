@@ -158,6 +158,7 @@ def _resolved(state: RunState, node: NodeState) -> NodePlan:
         max_seconds=None,
         preparation_sha256=None,
         revision=node.record.revision,
+        workspace=planned.workspace,
     )
 
 

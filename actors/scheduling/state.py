@@ -69,6 +69,7 @@ class NodeState:
         began_ns: When its attempt began here, CLOCK_BOOTTIME; None for one of a dead host.
         told: Whether its attempt has said what it spent.
         unknown: Whether its attempt may have spent what it has not said.
+        integrating: Whether what it made is being brought to where it belongs.
 
     """
 
@@ -93,6 +94,7 @@ class NodeState:
     began_ns: int | None = None
     told: bool = False
     unknown: bool = False
+    integrating: bool = False
 
     @property
     def key(self) -> str:
@@ -119,6 +121,12 @@ class NodeState:
         """Whether it is worked on by whoever takes it, and nothing of it runs here."""
         executor = self.planned.executor
         return isinstance(executor, AgentExecutor) and executor.external
+
+    @property
+    def integrates(self) -> bool:
+        """Whether what it makes is brought to where it belongs before it counts as completed."""
+        workspace = self.planned.workspace
+        return workspace is not None and workspace.integrate
 
     @property
     def evidence_due(self) -> tuple[Evidence, ...]:
@@ -153,7 +161,7 @@ class RunState:
         tally: Number of nodes by status.
         ready: Heap of (-priority, key) of what may be taken up; one whose node is not ready any more is skipped.
         shares: Its budgets and caps, and the ready nodes that these hold back; None if it has none.
-        active: Number of nodes preparing, queued or running here, those that recover or are cleared included.
+        active: Number of nodes preparing, queued or running here, those that recover, clear or integrate included.
         leased: Number of nodes that workers outside work on.
         deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
         outputs: Values of completed nodes, and of those whose result is verified.

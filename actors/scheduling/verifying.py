@@ -1,4 +1,4 @@
-"""A result is there and stored: its evidence is judged before the node counts as completed.
+"""A result is there and stored: its evidence is judged, then it is integrated, before the node counts as completed.
 
 The result is durable in the transaction in which it is judged, or before. So a node that is blocked here has done its
 work: a retry judges the same result again, and only a person who wants that has it made anew.
@@ -8,13 +8,17 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from actors.outcomes import Value
+from actors.actions import Integrate
+from actors.messages import IntegrationEnded
+from actors.outcomes import Integrated, Value
 from actors.scheduling.endings import complete, fail, finish
+from actors.scheduling.outcomes import storable
 from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
 from store.contracts import Failure
 from store.evidence import documents, failure_of, shortfall
 from store.lifecycle import Status
+from store.policy import FailureCode
 
 
 def take_result(turn: Turn, node: NodeState, value: Value) -> None:
@@ -26,7 +30,7 @@ def take_result(turn: Turn, node: NodeState, value: Value) -> None:
         value: What it gave.
 
     """
-    if not node.evidence_due and not value.evidence:
+    if not node.evidence_due and not value.evidence and not node.integrates:
         complete(turn, node, value)
         return
     turn.output(node, value)
@@ -55,8 +59,73 @@ def verify(turn: Turn, node: NodeState) -> None:
         failure = failure_of(found, run_id=turn.state.run_id, node=node.key)
         block(turn, node, failure, {"evidence_wanting": found.document()})
         return
+    if node.integrates:
+        _integrate(turn, node)
+    else:
+        _finish(turn, node)
+
+
+def resume(turn: Turn, node: NodeState, remaining: str | None) -> None:
+    """Go on with a result that a dead host was verifying, once nothing of that host's work lives.
+
+    Args:
+        turn: The turn.
+        node: A node that is verified in the store.
+        remaining: What could not be ended, for people.
+
+    """
+    if remaining is None:
+        verify(turn, node)
+        return
+    todo = f"end these processes, then: hostler retry {turn.state.run_id} {node.key}"
+    message = storable(f"could not be ended: {remaining}", 4000)
+    block(turn, node, Failure(code=FailureCode.CONFLICT, message=message, todo=todo), {})
+
+
+def ended(turn: Turn, message: IntegrationEnded) -> None:
+    """Take what an integration has come to."""
+    node = turn.state.nodes[message.node]
+    if not node.integrating or message.attempt != node.record.attempt:
+        return
+    node.integrating = False
+    turn.state.active -= 1
+    answer = message.answer
+    if isinstance(answer, Integrated):
+        _finish(turn, node, integration={"commit": answer.commit})
+        return
+    files = f": {', '.join(answer.paths)}" if answer.paths else ""
+    code = FailureCode.UNAVAILABLE if answer.reason == "unavailable" else FailureCode.CONFLICT
+    failure = Failure(
+        code=code,
+        message=storable(f"not integrated, {answer.reason}: {answer.message}{files}", 4000),
+        todo=storable(answer.todo, 1000),
+    )
+    block(turn, node, failure, {"integration": {"reason": answer.reason, "paths": list(answer.paths)}})
+
+
+def _integrate(turn: Turn, node: NodeState) -> None:
+    """Have it integrated once its result is durable; who takes nothing up leaves that to a later owner."""
+    state, workspace, terms = turn.state, node.planned.workspace, node.planned.terms
+    if state.draining or state.jobs == 0 or workspace is None:
+        return
+    node.integrating = True
+    state.active += 1
+    turn.after.append(
+        Integrate(
+            node=node.key,
+            attempt=node.record.attempt,
+            plan_sha256=node.record.plan_sha256 or "",
+            workspace=workspace,
+            paths=terms.authority.paths if terms is not None and terms.authority is not None else None,
+            begin=not node.record.cancelling,
+        )
+    )
+
+
+def _finish(turn: Turn, node: NodeState, **told: JsonValue) -> None:
+    due = node.evidence_due
     turn.change(node, evidence=due)
-    finish(turn, node, node.record.output_sha256 or "", evidence=documents(due))
+    finish(turn, node, node.record.output_sha256 or "", evidence=documents(due), **told)
 
 
 def block(turn: Turn, node: NodeState, failure: Failure, told: Mapping[str, JsonValue]) -> None:

@@ -40,10 +40,20 @@ def node_plan_text(plan: NodePlan, plan_sha256: str) -> str:
         f"  runs    {runs_text(plan.executor, plan.policy)}",
         *_what_for(plan),
         *([f"  input   corrected, revision {plan.revision}"] if plan.revision else []),
+        *_where(plan),
         *(f"  writes  {harmless(key.removeprefix('file:'))}" for key in plan.keys),
         *(f"  {'     ' if index else 'input'}   {harmless(line)}" for index, line in enumerate(given)),
     ]
     return "\n".join(lines)
+
+
+def _where(plan: NodePlan) -> list[str]:
+    """Return where it works, if that is no private folder, and what becomes of it."""
+    if plan.workspace is None:
+        return []
+    workspace = plan.workspace
+    then = ", which is moved forward to what it commits" if workspace.integrate else ""
+    return [f"  works   in a worktree of {harmless(workspace.repository)}, from {harmless(workspace.base)}{then}"]
 
 
 def result_text(node: NodeRecord, output: JsonValue) -> str:

@@ -69,6 +69,7 @@ TABLES: Final = (
     Table(name="requests", folder="requests", optional=("consumed_generation",), texts=("request_id", "sha256"),
           bytes="record", order="rowid"),
     Table(name="ledgers", folder="ledgers", texts=("node", "sha256"), bytes="record", order="node"),
+    Table(name="workspaces", folder="workspaces", texts=("node", "sha256"), bytes="record", order="node"),
 )  # fmt: skip
 """In the order in which an archive holds them."""
 

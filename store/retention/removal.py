@@ -23,7 +23,7 @@ _PAUSE_S: Final = 0.002
 """Between two bites; who waits for the write lock looks more often than that."""
 
 _BY_ROWID: Final = ("node_plans", "outputs", "summaries", "grants", "requests", "leases")
-_BY_KEY: Final = (("nodes", "position"), ("events", "seq"), ("ledgers", "node"))
+_BY_KEY: Final = (("nodes", "position"), ("events", "seq"), ("ledgers", "node"), ("workspaces", "node"))
 
 
 def pause() -> None:

@@ -121,6 +121,8 @@ class Rules:
             return "it runs something else than the graph plan"
         if exact.policy != planned.policy:
             return "its policy is not that of the graph plan"
+        if exact.workspace != planned.workspace:
+            return "its workspace is not that of the graph plan"
         if {*exact.dependencies} != {*planned.dependencies}:
             return "its dependencies are not those of the graph plan"
         for key, output_sha256 in exact.dependencies.items():

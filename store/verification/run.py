@@ -25,6 +25,7 @@ from store.verification.ledgers import examine_ledgers
 from store.verification.log import compare_nodes, compare_run, examine_chain, examine_summary
 from store.verification.node_rows import Outputs, examine_records
 from store.verification.taken_work import examine_leases
+from store.verification.workspaces import examine_workspaces
 
 
 def verify(
@@ -80,6 +81,7 @@ def _verify(examination: Examination, alive: Callable[[str], bool] | None, limit
         grants, inputs = examine_answers(examination, plan, told)
         examine_plans(examination, plan, folder, records, outputs, inputs)
         examine_summary(examination, plan, told, outputs)
+        examine_workspaces(examination, plan, records)
         if len(records) == len(plan.nodes):
             _check_counts(examination, columns, records)
     examine_ledgers(examination, records, told)

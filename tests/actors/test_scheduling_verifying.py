@@ -1,15 +1,18 @@
 """A result is there: what it must show decides whether the node is completed, or blocked until a person acts."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from actors.actions import Judge
-from actors.outcomes import Value
+from actors.actions import Action, EndLeftovers, Integrate, Judge
+from actors.messages import Drain, IntegrationEnded, LeftoversEnded
+from actors.outcomes import Integrated, NotIntegrated, Value
 from actors.scheduling.operators import as_value
 from store.contracts import GrantAction, Request, RequestKind
 from store.lifecycle import RunStatus, Status
 from store.plans import GateExecutor, PlannedNode
 from store.policy import FailureCode, Resume
 from store.terms import Evidence, EvidenceType, Terms
+from store.workspace import GitWorkspace
 from tests.actors.support import HUMAN, RUN_ID, Drive, Model, dispatched, kinds, left, planned, rule, writing
 
 
@@ -213,3 +216,119 @@ def test_an_approval_completes_the_node_also_in_a_command_that_starts_nothing():
         command.send(rule(case))
     assert command.model.records["a"].status is Status.COMPLETED
     assert command.model.records["b"].status is Status.READY
+
+
+def in_tree(node: PlannedNode, **pieces: str) -> PlannedNode:
+    workspace = GitWorkspace(repository="repository", base="main")
+    return node.model_copy(update={"workspace": workspace, "terms": due(**pieces) if pieces else None})
+
+
+def integrated(drive: Drive, node: str = "a", answer: Any = None) -> list[Action]:
+    answer = answer or Integrated(commit="c" * 40)
+    return drive.send(IntegrationEnded(node=node, attempt=drive.state.nodes[node].record.attempt, answer=answer))
+
+
+def wanted(actions: Sequence[Action]) -> list[tuple[str, bool]]:
+    return [(action.node, action.begin) for action in kinds(actions, Integrate)]
+
+
+CONFLICT = NotIntegrated(reason="conflict", message="both changed it", todo="merge", paths=("src/a", "src/b"))
+
+
+def test_a_result_is_stored_before_it_is_integrated_and_its_node_completes_after():
+    drive = begun(in_tree(writing("a")), writing("b", "a"))
+    assert wanted(drive.returned("a")) == [("a", True)]
+    record = drive.model.records["a"]
+    assert record.status is Status.VERIFYING
+    assert drive.model.outputs["a"] == {"by": "a"}
+    assert dispatched(integrated(drive)) == ["b"]
+    assert drive.status("a") is Status.COMPLETED
+    told = drive.model.events("node-status", "a")[-1]
+    assert told["integration"] == {"commit": "c" * 40}
+
+
+def test_what_cannot_be_integrated_is_blocked_with_the_reason_and_the_paths_and_a_retry_integrates_again():
+    drive = begun(in_tree(writing("a")))
+    drive.returned("a")
+    integrated(drive, answer=CONFLICT)
+    record = drive.model.records["a"]
+    assert record.status is Status.BLOCKED
+    assert record.failure is not None
+    assert record.failure.message == "not integrated, conflict: both changed it: src/a, src/b"
+    told = drive.model.events("node-status", "a")[-1]
+    assert told["integration"] == {"reason": "conflict", "paths": ["src/a", "src/b"]}
+    again = drive.crash()
+    again.begin()
+    actions = again.request(RequestKind.RETRY, "a")
+    assert (wanted(actions), dispatched(actions)) == ([("a", True)], [])
+    integrated(again)
+    assert again.status("a") is Status.COMPLETED
+
+
+def test_evidence_is_judged_before_anything_is_integrated():
+    drive = begun(in_tree(writing("a"), suite="test", look="human-approval"))
+    assert wanted(drive.returned("a", brings())) == []
+    drive.request(RequestKind.RETRY, "a", data={"anew": True})
+    assert wanted(drive.returned("a", brings(suite="test"))) == []
+    assert wanted(drive.approve("a")) == [("a", True)]
+    integrated(drive)
+    assert drive.model.records["a"].evidence == evidence(suite="test", look="human-approval")
+
+
+def test_a_host_that_died_between_the_result_and_its_integration_has_the_next_one_integrate_it():
+    """G23: the resume integrates what was stored; nothing runs again, and leftovers are ended first."""
+    drive = begun(in_tree(writing("a")))
+    drive.returned("a")
+    again = drive.crash()
+    assert [action.nodes for action in kinds(again.begin(), EndLeftovers)] == [("a",)]
+    actions = again.send(LeftoversEnded(nodes=("a",), ended={}, remaining={}))
+    assert (wanted(actions), dispatched(actions)) == ([("a", True)], [])
+    assert integrated(again)
+    assert again.status("a") is Status.COMPLETED
+
+
+def test_beside_what_a_dead_host_left_running_nothing_is_integrated():
+    drive = begun(in_tree(writing("a")))
+    drive.returned("a")
+    again = drive.crash()
+    again.begin()
+    assert wanted(again.send(LeftoversEnded(nodes=("a",), ended={}, remaining={"a": "git (pid 7)"}))) == []
+    assert again.status("a") is Status.BLOCKED
+
+
+def test_a_cancel_during_an_integration_waits_for_what_it_comes_to():
+    for answer, status in ((None, Status.COMPLETED), (CONFLICT, Status.CANCELLED)):
+        drive = begun(in_tree(writing("a")), writing("b", "a"))
+        drive.returned("a")
+        assert left(drive.request(RequestKind.CANCEL)) is None
+        assert left(integrated(drive, answer=answer)) is not None
+        assert drive.statuses() == {"a": status.value, "b": "cancelled"}
+
+
+def test_after_a_crash_a_cancelled_node_only_finds_out_whether_it_was_integrated():
+    drive = begun(in_tree(writing("a")))
+    drive.returned("a")
+    drive.request(RequestKind.CANCEL)
+    again = drive.crash()
+    again.begin()
+    assert wanted(again.send(LeftoversEnded(nodes=("a",), ended={}, remaining={}))) == [("a", False)]
+
+
+def test_a_host_that_drains_finishes_an_integration_and_begins_none():
+    drive = begun(in_tree(writing("a")), in_tree(writing("b")))
+    drive.returned("a")
+    drive.send(Drain(grace_s=1))
+    assert wanted(drive.returned("b")) == []
+    gone = left(integrated(drive))
+    assert gone is not None
+    assert gone.drained
+    assert drive.statuses() == {"a": "completed", "b": "verifying"}
+
+
+def test_an_answer_that_nobody_waits_for_changes_nothing():
+    drive = begun(in_tree(writing("a")))
+    integrated(drive)
+    assert drive.status("a") is Status.RUNNING
+    drive.returned("a")
+    drive.send(IntegrationEnded(node="a", attempt=7, answer=Integrated(commit=None)))
+    assert drive.status("a") is Status.VERIFYING

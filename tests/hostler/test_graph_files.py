@@ -15,6 +15,7 @@ from store.amounts import Ask, Budget, Demand
 from store.plans import AgentExecutor, CommandExecutor, GateExecutor, RunLimits
 from store.policy import Backoff, FailureCode, Policy, Retry
 from store.terms import Owner, Terms
+from store.workspace import GitWorkspace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -164,6 +165,31 @@ def test_a_node_says_which_evidence_it_must_bring(tmp_path: Path) -> None:
 def test_evidence_that_cannot_be_brought_is_refused(tmp_path: Path, due: Any, executor: Any, why: str) -> None:
     more = {} if executor is None else {"executor": executor}
     assert why in refusal(write(tmp_path, node(evidence=due, **more)))
+
+
+def test_a_node_may_work_in_a_git_worktree(tmp_path: Path) -> None:
+    document = command(effect="project-mutation")
+    document["nodes"][0]["workspace"] = {"repository": {"$input": "text"}, "base": "main"}
+    (planned,) = compiled(write(tmp_path, document), text="code").plan.nodes
+    assert planned.workspace == GitWorkspace(repository="code", base="main", integrate=True)
+
+
+@pytest.mark.parametrize(
+    ("workspace", "executor", "why"),
+    [
+        ({"repository": "code"}, None, "base"),
+        ({"repository": "code", "base": "main", "push": True}, None, "push"),
+        ({"repository": "code", "base": "main"}, {"gate": "merge"}, "a gate runs nothing"),
+        (
+            {"repository": "code", "base": "main"},
+            {"command": {"argv": ["true"], "effect": "local-read"}},
+            "its effect is local-read",
+        ),
+    ],
+)
+def test_a_worktree_that_makes_no_sense_is_refused(tmp_path: Path, workspace: Any, executor: Any, why: str) -> None:
+    more = {} if executor is None else {"executor": executor}
+    assert why in refusal(write(tmp_path, node(workspace=workspace, **more)))
 
 
 def test_a_run_may_be_limited_as_a_whole(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import random
 from decimal import Decimal
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -10,6 +11,7 @@ from store.amounts import Ask, Budget, Demand
 from store.plans import AgentExecutor, OperationExecutor, PlannedNode, RunLimits
 from store.policy import Effect, Heartbeat, Policy, PreparationKind, Resume, Retry
 from store.terms import Evidence, EvidenceType, Owner, Terms
+from store.workspace import GitWorkspace
 from tests.actors.support import code, gate, planned
 
 OPERATIONS = tuple(OperationExecutor(operation=f"test.op{index}", version=1) for index in range(4))
@@ -38,7 +40,9 @@ def random_graph(chance: random.Random) -> list[PlannedNode]:
                 node = outside(key, *after, policy=random_policy(chance).model_copy(update={"claims": {}}))
             case _:
                 node = planned(key, *after, policy=random_policy(chance), executor=chance.choice(OPERATIONS))
-        more = {"priority": chance.choice([0, 0, 5, -5]), "terms": random_terms(chance, node, nodes)}
+        more: dict[str, Any] = {"priority": chance.choice([0, 0, 5, -5]), "terms": random_terms(chance, node, nodes)}
+        if isinstance(node.executor, OperationExecutor) and node.policy.effect is not Effect.PURE:
+            more["workspace"] = chance.choice([None, None, None, TREE])
         nodes.append(node.model_copy(update=more))
     return [with_budget(chance, node) for node in nodes] if chance.random() < 0.4 else nodes
 
@@ -63,6 +67,7 @@ def random_budget(chance: random.Random) -> Budget:
     )
 
 
+TREE = GitWorkspace(repository="repository", base="main")
 SUITE = Evidence(id="suite", type=EvidenceType.TEST)
 APPROVAL = Evidence(id="look", type=EvidenceType.HUMAN_APPROVAL)
 

@@ -25,6 +25,7 @@ from actors.actions import (
     EndLeftovers,
     ForgetPlanner,
     GiveBack,
+    Integrate,
     Judge,
     LookAtLease,
     PublicationAllowed,
@@ -38,6 +39,7 @@ from actors.messages import (
     Begin,
     Drain,
     Due,
+    IntegrationEnded,
     LeaseSeen,
     LeftoversEnded,
     NotAdmitted,
@@ -50,7 +52,7 @@ from actors.messages import (
     SchedulingMessage,
     SpendingReported,
 )
-from actors.outcomes import Aborted, Exact, Failed, Finding, Found, Outcome, Prepared, Value
+from actors.outcomes import Aborted, Exact, Failed, Finding, Found, Integrated, NotIntegrated, Outcome, Prepared, Value
 from actors.scheduling.decide import decide
 from actors.scheduling.operators import as_value
 from actors.scheduling.shares import OCCUPYING
@@ -101,6 +103,7 @@ class World:
         self.effects = Effects()
         self.works: list[Work] = []
         self.finished: set[str] = set()
+        self.moved: set[tuple[str, int]] = set()
         self.clock_ms = 0
         self.steps = 0
         self.requests = 0
@@ -146,6 +149,9 @@ class World:
         """Let a new host claim the run: memory is what the store holds, and old work is nobody's."""
         for work in self.works:
             work.orphan = True
+        for action in getattr(self, "integrations", ()):
+            if action.begin and self.random.random() < 0.5:  # killed after the move, before it could tell
+                self.moved.add((action.node, action.attempt))
         for lease in getattr(self, "leases", {}).values():
             self.machine.release(lease)
         self.machine.asks.clear()
@@ -155,6 +161,7 @@ class World:
         self.inbox: list[SchedulingMessage] = []
         self.delivered: list[SchedulingMessage] = []
         self.leftovers: list[EndLeftovers] = []
+        self.integrations: list[Integrate] = []
         self.uncommitted: deque[tuple[Transaction, list[Action]]] = deque()
         self.state = load(
             self.model.claim(),
@@ -199,6 +206,11 @@ class World:
                     self.machine.release(self.leases.pop((action.node, action.number), None))
                 case Dispatch() | Reconcile():
                     self.begin_work(action)
+                case Integrate():
+                    record = self.model.records[action.node]
+                    assert record.status is Status.VERIFYING, "integrated before its result was durable"
+                    assert record.output_sha256 is not None
+                    self.integrations.append(action)
                 case AskPlanner():
                     assert self.model.records[action.node].status is Status.PREPARING, "asked before it was durable"
                     self.planners[action.node, action.number] = action
@@ -266,6 +278,7 @@ class World:
         happenings += [partial(self.admit, key) for key in self.machine.fitting()]
         happenings += [partial(self.end_leftovers, asked) for asked in self.leftovers]
         happenings += [partial(self.plan, key) for key in self.planners]
+        happenings += [partial(self.integrate, action) for action in self.integrations]
         happenings += [partial(self.work, work) for work in self.works if not work.orphan and not work.stuck()]
         happenings += [partial(self.act, work) for work in self.works if work.orphan and work.may_act()]
         if not self.state.left:
@@ -346,6 +359,16 @@ class World:
         else:
             answer = Exact(input={"exact": True}, keys=())
         self.inbox.append(PlannerAnswered(node=key[0], number=key[1], answer=answer))
+
+    def integrate(self, action: Integrate) -> None:
+        """Move the branch, once; or find it in the way, or that whoever may not begin has nothing to finish."""
+        self.integrations.remove(action)
+        done = (action.node, action.attempt) in self.moved
+        answer: Integrated | NotIntegrated = NotIntegrated(reason="conflict", message="m", todo="t", paths=("x",))
+        if done or (action.begin and self.random.random() < 0.7):
+            self.moved.add((action.node, action.attempt))
+            answer = Integrated(commit="c" * 40)
+        self.inbox.append(IntegrationEnded(node=action.node, attempt=action.attempt, answer=answer))
 
     def work(self, work: Work) -> None:
         """Let an attempt go on: to its gate, to its effect, or to its end."""
@@ -561,13 +584,16 @@ class World:
         active = [
             node
             for node in nodes
-            if (node.status in working and node.worker is None and node.key not in state.deferred) or node.clearing
+            if (node.status in working and node.worker is None and node.key not in state.deferred)
+            or node.clearing
+            or node.integrating
+            or (node.status is Status.VERIFYING and node.recovering)
         ]
         assert state.active == len(active)
         leased = [node for node in nodes if node.worker is not None]
         assert state.leased == len(leased)
         assert all(node.is_external and node.status is Status.RUNNING for node in leased)
-        excused = any(node.recovering or node.reconciling for node in nodes)
+        excused = any(node.recovering or node.reconciling or node.integrating for node in nodes)
         assert len(active) <= state.jobs or excused, "more at once than jobs"
         most = state.plan.limits.active
         assert most is None or len(active) + len(leased) <= most or excused, "more at once than the limits allow"
@@ -585,10 +611,15 @@ class World:
 
     def check_evidence(self, record: NodeRecord) -> None:
         """A completed node has shown what was due, and a person approved what a person must."""
-        terms = self.planned[record.key].terms
+        planned = self.planned[record.key]
+        terms = planned.terms
         grants = [grant for grant in self.model.grants if grant.node == record.key and grant.allowed]
         settled = any(grant.action is GrantAction.SETTLE for grant in grants)
-        if record.status is not Status.COMPLETED or terms is None or settled:
+        if record.status is not Status.COMPLETED or settled:
+            return
+        if planned.workspace is not None:
+            assert (record.key, record.attempt) in self.moved, "completed, and nobody moved its branch"
+        if terms is None:
             return
         assert set(record.evidence) == set(terms.evidence)
         if APPROVAL in terms.evidence:

@@ -92,6 +92,14 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
         (Evidence(id="suite", type=EvidenceType.TEST), "35f371f919708f4ac38c26d55f9ffd00f777e3a150a02fc6c0dd2d125ce1899f"),
         (ENVELOPE, "74c71e8fce0132583a30fec2e4ad6368497c520e9f8f33c530d5979b9e533bae"),
         (PROVIDER, "6438b841d7a05d527ae9f6d4ff740b8153379ce5b7587a0768ef859765907e2f"),
+        (GitWorkspace(repository="code", base="main"), "4a627a035d8f84343ed49ddce490fa5490c63a67ac54ffa171ba774cc5b46ac7"),
+        (
+            WorkspaceRecord(
+                attempt=1, base_commit="c" * 40, claim="f00d", claimed_at=AT, git_dir="/code/.git/worktrees/t",
+                host_id="host", identity="1:2", node="a", path="/t", plan_sha256=SHA, ready=True,
+            ),
+            "3e82e78aa83661f61f7df331e38ff97618e97b864e69e6c593947396c3b95619",
+        ),
         (NODE, "ea3a112066706ab4710b3cd3b70683d08ef9908ba64c22b2111465475b9d24f0"),
         (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "dc0bce64fae8cdd604799964551d8819d3fd74a6338c37c43dfa0e190510bead"),
         (
