@@ -51,7 +51,8 @@ class Lanes:
         self._lane_of: dict[str, Lane] = {}
 
     def put(self, lane: Lane, rank: Rank) -> None:
-        """Hold a node back."""
+        """Hold a node back, in this lane alone."""
+        self.leave(rank[1])
         self._lane_of[rank[1]] = lane
         self.short += lane.kind == BUDGET
         heappush(self._waiting.setdefault(lane, []), rank)

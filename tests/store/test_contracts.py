@@ -40,6 +40,7 @@ from store.policy import Backoff, Effect, FailureCode, Heartbeat, Policy, Resume
 from store.records import decode, document, encode
 from store.terms import Envelope, Evidence, EvidenceType, Owner, Provider, Terms
 from store.values import Domain, digest_bytes
+from store.workspace import GitWorkspace, WorkspaceRecord
 
 RUN = "run_" + "0" * 26
 SHA = "ab" * 32
@@ -100,14 +101,14 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
             ),
             "3e82e78aa83661f61f7df331e38ff97618e97b864e69e6c593947396c3b95619",
         ),
-        (NODE, "ea3a112066706ab4710b3cd3b70683d08ef9908ba64c22b2111465475b9d24f0"),
-        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "dc0bce64fae8cdd604799964551d8819d3fd74a6338c37c43dfa0e190510bead"),
+        (NODE, "52069b64b3c37d12d97717721092982c7e0bef6705b220fb9943d6a570bb557c"),
+        (GraphPlan(workflow="w", version=1, inputs={"é": [None]}, nodes=(NODE,), outputs={}, bundle_sha256=SHA), "32659b8099c15749aede1e7173265eff2cc368f7cd75b2a3176b038f5231312f"),
         (
             NodePlan(
                 run_id=RUN, node="a", executor=COMMAND, input=1, input_sha256=SHA, dependencies={"x": SHA, "b": SHA},
                 policy=POLICY, keys=("file:/films/out",),
             ),
-            "3453149bb8932ebb7d6a5c0d46436888d88cd306cc879c23191baeeb9ad7bcaa",
+            "a841f835584ce02b12cebb018e85af7441c229f02bbb8eedb073cbd30c1e75cb",
         ),
         (FAILURE, "b18217cff04f262d4ffb6a8e0b38d1dd0e690423aec8fd22e5fadb71f123bf23"),
         (NodeRecord(key="a", status=Status.FAILED, attempt=2, plan_sha256=SHA, started_at=AT, failure=FAILURE), "77000fc4d537c3d09cb3ae417596ce3b1db7708a2450136fefe3f46d8cf7d83d"),
