@@ -52,6 +52,8 @@ class Lanes:
 
     def put(self, lane: Lane, rank: Rank) -> None:
         """Hold a node back, in this lane alone."""
+        if self._lane_of.get(rank[1]) == lane:
+            return
         self.leave(rank[1])
         self._lane_of[rank[1]] = lane
         self.short += lane.kind == BUDGET

@@ -283,7 +283,11 @@ class World:
         happenings += [partial(self.act, work) for work in self.works if work.orphan and work.may_act()]
         if not self.state.left:
             happenings += [partial(self.worker_acts, node, attempt) for node, attempt in self.held.items()]
-            if any(node.is_external and node.status is Status.READY for node in self.state.nodes.values()):
+            held_back = self.state.shares.lanes._lane_of if self.state.shares is not None else {}
+            if any(
+                node.is_external and node.status is Status.READY and node.key not in held_back
+                for node in self.state.nodes.values()
+            ):
                 happenings.append(self.worker_asks)
         if self.uncommitted:
             happenings += [self.commit] * 3
@@ -638,8 +642,9 @@ class World:
                 left = books.left(holder, counter)
                 assert left == again.left(holder, counter)
                 assert counter != "tasks" or left is None or left >= 0, "more started than the budget allows"
-        reserving = {node.key for node in state.nodes.values() if node.status in HOLDING}
-        assert books.reservations == (len(reserving) if books.limited else 0)
+        reserving = Counter(node.status for node in state.nodes.values() if node.status in HOLDING)
+        at_least = reserving.total() - reserving[Status.VERIFYING]  # what is verified again has settled before
+        assert at_least <= books.reservations <= reserving.total() if books.limited else books.reservations == 0
         for cap, of in ((limits.per_owner, "owner"), (limits.per_parent, "parent")):
             active = Counter(
                 getattr(node.planned.terms, of)
