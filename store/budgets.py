@@ -325,7 +325,7 @@ class Books:
                 left = self.left(holder, counter)
                 if left is None:
                     continue
-                if left < least or left < 0:
+                if left < least:
                     return Misfit(holder=holder, counter=counter, needed=least, left=left)
                 granted[counter] = min(granted[counter], left)
         return _amounts(granted)
