@@ -10,9 +10,8 @@ from actors.outcomes import Aborted, Failed, Outcome, Value
 from actors.scheduling import spending
 from actors.scheduling.compatibility import leave_alone
 from actors.scheduling.endings import fail
-from actors.scheduling.leasing import follow_worker, give_to_worker, look_after, take_from_worker
+from actors.scheduling.leasing import expire, follow_worker, give_to_worker, look_after, take_from_worker
 from actors.scheduling.operators import log_obeyed, log_refused
-from actors.scheduling.outcomes import interrupted
 from actors.scheduling.state import NodeState
 from actors.scheduling.taking_up import authorized_plan
 from actors.scheduling.turn import Turn
@@ -61,18 +60,6 @@ def seen(turn: Turn, node: NodeState, attempt: int, left_s: float) -> None:
         look_after(turn, node, left_s)
     else:
         expire(turn, node)
-
-
-def expire(turn: Turn, node: NodeState) -> None:
-    """Take a node from a worker that is not heard of any more; its class says whether another may have it."""
-    worker = node.worker
-    take_from_worker(turn, node)
-    status, failure = interrupted(resume=node.planned.policy.resume, trusted=False, cancelling=node.record.cancelling)
-    if status is Status.READY:
-        turn.move(node, Status.READY, data={"lease": "expired", "worker": worker})
-        turn.state.push_ready(node)
-    else:
-        fail(turn, node, status, failure)
 
 
 def out_of_time(turn: Turn, node: NodeState, ended: Ended) -> None:

@@ -4,7 +4,8 @@ from typing import Final
 
 from actors.actions import SetTimer, TimerName
 from actors.scheduling.agent_terms import allowance
-from actors.scheduling.endings import forget
+from actors.scheduling.endings import fail, forget
+from actors.scheduling.outcomes import interrupted
 from actors.scheduling.state import NodeState
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.taking_up import idempotency_key
@@ -79,3 +80,15 @@ def take_from_worker(turn: Turn, node: NodeState) -> None:
 def _limit(turn: Turn, node: NodeState, seconds: float) -> None:
     timer = TimerName(kind=DEADLINE, node=node.key, attempt=node.record.attempt)
     turn.after.append(SetTimer(timer=timer, seconds=seconds))
+
+
+def expire(turn: Turn, node: NodeState) -> None:
+    """Take a node from a worker that is not heard of any more; its class says whether another may have it."""
+    worker = node.worker
+    take_from_worker(turn, node)
+    status, failure = interrupted(resume=node.planned.policy.resume, trusted=False, cancelling=node.record.cancelling)
+    if status is Status.READY:
+        turn.move(node, Status.READY, data={"lease": "expired", "worker": worker})
+        turn.state.push_ready(node)
+    else:
+        fail(turn, node, status, failure)

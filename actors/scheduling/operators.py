@@ -17,7 +17,7 @@ from actors.scheduling.compatibility import (
     nothing_to_accept,
 )
 from actors.scheduling.endings import complete, fail
-from actors.scheduling.leasing import take_from_worker
+from actors.scheduling.leasing import expire, take_from_worker
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import unask
 from actors.scheduling.retrying import forget_try, try_anew
@@ -119,6 +119,8 @@ def _obey_of_node(turn: Turn, node: NodeState, request: Request, ruling: Accepte
             spending.charge_retry(turn, node)
             _reopen(turn, node)
             revising.revise(turn, node, revision)
+        case RequestKind.RECOVER if node.worker is not None:
+            expire(turn, node)
         case RequestKind.RECOVER:
             liveness.recover(turn, node)
         case RequestKind.REPLAY:

@@ -547,6 +547,8 @@ class World:
                     self.ask(RequestKind.RETRY, key, principal)
                 else:
                     number = self.state.nodes[key].record.revision - (self.random.random() < 0.1)
+                    if is_judged_again(self.state.nodes[key].record) and self.may_recover(key, principal):
+                        self.effects.happened[key] = 0  # what it did is given up with its result
                     self.ask(RequestKind.CORRECT, key, principal, input={"n": self.requests}, revision=number)
             case _:
                 return False
