@@ -10,6 +10,7 @@ from store.contracts import NodeRecord, Request
 from store.lifecycle import RunStatus, Status
 from store.plans import NodePlan
 from store.policy import FailureCode
+from store.rules import WHOLE_RUN, Matter
 
 
 class Address(Protocol):
@@ -163,12 +164,14 @@ class Judge:
     Attributes:
         status: Of the node, None for a request about the whole run.
         plan_sha256: The node's exact plan.
+        matter: What it is about, as the rules see it.
 
     """
 
     request: Request
     status: Status | None
     plan_sha256: str | None
+    matter: Matter = WHOLE_RUN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,7 @@ from store.home import Home
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
 from store.policy import FailureCode
 from store.references import references
+from store.rules import DEFAULT_RULES, Rule
 from store.transactions import Claimed
 
 log = logging.getLogger(__name__)
@@ -115,6 +116,7 @@ class Services:
     machine_folder: Path
     clock: Clock
     niceness: Niceness | None = None
+    rules: tuple[Rule, ...] = DEFAULT_RULES
 
 
 class Scheduler(Shell):
@@ -143,6 +145,7 @@ class Scheduler(Shell):
             claimed,
             jobs=self._adopt.jobs,
             release_at_rest=self._adopt.release_at_rest,
+            rules=self._services.rules,
             ports={name: operation.ports for name, operation in self._adopt.operations.items()},
             lacking=self._adopt.lacking,
         )

@@ -211,6 +211,7 @@ class Host:
                 coordinator=self._coordinator,
                 open_store=self._open_store,
                 threads=self._threads,
+                rules=self.config.rules,
             ),
             gave_up=self._give_up,
         )
@@ -440,7 +441,7 @@ class Host:
             data={"nodes": list(lacking)},
             at=self._clock.now().at,
         )
-        ruling = judge(request, status=None, plan_sha256=None)
+        ruling = judge(request, status=None, plan_sha256=None, rules=self.config.rules)
         if isinstance(ruling, Refused):
             raise HostlerError(ruling.code, ruling.what, ruling.todo)
         post(self._home, request, clock=self._clock)

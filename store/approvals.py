@@ -1,4 +1,4 @@
-"""Who may do what: the authority rules as data, and the judgement of a request. Pure.
+"""The judgement of a request: may this principal ask it, of this node, for this plan. Pure.
 
 The command that posts a request asks beforehand, the owner of the run asks again when it consumes it; both call
 `judge`, so they cannot disagree.
@@ -6,155 +6,13 @@ The command that posts a request asks beforehand, the owner of the run asks agai
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 from hostres.errors import Code
 from store.contracts import Request, RequestKind
 from store.lifecycle import FINAL, Status
-from store.policy import Effect, PreparationKind
-
-PRINCIPAL_KINDS: Final = frozenset({"human", "agent", "service"})
-NO_RULE: Final = "none"
-"""Stands for the rule where none matched."""
-
-
-class Verdict(StrEnum):
-    """What a rule says."""
-
-    ALLOW = "allow"
-    ASK = "ask"
-    DENY = "deny"
-
-
-class Action(StrEnum):
-    """What a principal can want."""
-
-    PREPARE = "prepare"
-    EFFECT = "effect"
-    APPROVE = "approve"
-    RETRY = "retry"
-    REPLAY = "replay"
-    SETTLE = "settle"
-    CORRECT = "correct"
-    CANCEL = "cancel"
-    RECOVER = "recover"
-    BUDGET = "budget"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One line of the authority rules; None matches everything.
-
-    Attributes:
-        id: Recorded with every grant that the rule let be given.
-        verdict: What it says.
-        principal_kind: human, agent or service.
-        action: What is wanted.
-        effect: The effect of the node that it is wanted for.
-        preparation: What the node's planner wants to look at.
-
-    """
-
-    id: str
-    verdict: Verdict
-    principal_kind: str | None = None
-    action: str | None = None
-    effect: Effect | None = None
-    preparation: PreparationKind | None = None
-
-    def matches(
-        self, principal_kind: str, action: str, effect: Effect | None, preparation: PreparationKind | None
-    ) -> bool:
-        """Say whether the rule is about that."""
-        return (
-            self.principal_kind in (None, principal_kind)
-            and self.action in (None, action)
-            and self.effect in (None, effect)
-            and self.preparation in (None, preparation)
-        )
-
-
-_HUMANS_ONLY: Final = (
-    Action.APPROVE, Action.RETRY, Action.REPLAY, Action.SETTLE, Action.CORRECT, Action.CANCEL, Action.RECOVER,
-    Action.BUDGET,
-)  # fmt: skip
-
-DEFAULT_RULES: Final = (
-    *(
-        Rule(id=f"default.prepare-{kind}", action=Action.PREPARE, preparation=kind, verdict=Verdict.ALLOW)
-        for kind in (PreparationKind.LOCAL_MEDIA, PreparationKind.PROJECT_STATE)
-    ),
-    Rule(id="default.ask-preparation", action=Action.PREPARE, verdict=Verdict.ASK),
-    Rule(id="default.ask-paid-cloud", action=Action.EFFECT, effect=Effect.PAID_CLOUD, verdict=Verdict.ASK),
-    Rule(id="default.ask-live-control", action=Action.EFFECT, effect=Effect.LIVE_CONTROL, verdict=Verdict.ASK),
-    Rule(id="default.allow-effects", action=Action.EFFECT, verdict=Verdict.ALLOW),
-    *(
-        Rule(id=f"default.human-{action}", principal_kind="human", action=action, verdict=Verdict.ALLOW)
-        for action in _HUMANS_ONLY
-    ),
-)
-"""In order; the first match wins, and no match is a denial."""
-
-
-def principal_kind(principal: str) -> str | None:
-    """Return the kind of `kind:id`, or None if it is not a principal."""
-    kind, colon, name = principal.partition(":")
-    return kind if colon and name and kind in PRINCIPAL_KINDS else None
-
-
-def verdict(
-    rules: Sequence[Rule],
-    *,
-    principal: str,
-    action: str,
-    effect: Effect | None,
-    preparation: PreparationKind | None = None,
-) -> tuple[Verdict, str]:
-    """Ask the rules.
-
-    Args:
-        rules: In order; the first match wins.
-        principal: `kind:id`.
-        action: What is wanted.
-        effect: The effect of the node that it is wanted for; None where it is about no one node.
-        preparation: What is to be looked at, for the action prepare.
-
-    Returns:
-        What they say, and the id of the rule that said it (`NO_RULE` if none matched).
-
-    """
-    kind = principal_kind(principal)
-    if kind is not None:
-        for rule in rules:
-            if rule.matches(kind, action, effect, preparation):
-                return rule.verdict, rule.id
-    return Verdict.DENY, NO_RULE
-
-
-_STRICTNESS: Final = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
-
-
-def preparation_verdict(
-    rules: Sequence[Rule], kinds: Sequence[PreparationKind], *, principal: str, effect: Effect | None
-) -> tuple[Verdict, str]:
-    """Ask the rules about all that a preparation looks at; the strictest answer counts.
-
-    Args:
-        rules: In order; the first match wins.
-        kinds: What is looked at; nothing needs no leave.
-        principal: `kind:id`.
-        effect: The effect of the node.
-
-    Returns:
-        What they say, and the id of the rule that said it.
-
-    """
-    answers = [
-        verdict(rules, principal=principal, action=Action.PREPARE, effect=effect, preparation=kind) for kind in kinds
-    ]
-    return max(answers, key=lambda answer: _STRICTNESS.index(answer[0]), default=(Verdict.ALLOW, NO_RULE))
+from store.rules import DEFAULT_RULES, WHOLE_RUN, Action, Matter, Rule, Verdict, verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +80,7 @@ def judge(
     status: Status | None,
     plan_sha256: str | None,
     rules: Sequence[Rule] = DEFAULT_RULES,
-    effect: Effect | None = None,
+    matter: Matter = WHOLE_RUN,
 ) -> Accepted | Refused:
     """Say whether *request* may be consumed.
 
@@ -231,12 +89,12 @@ def judge(
         status: The status of its node; None if it names no node.
         plan_sha256: The digest of the node's frozen plan, if it has one.
         rules: The authority rules, in order.
-        effect: The effect of the node.
+        matter: What it is about.
 
     """
     about = f"node {request.node}" if request.node else "the run"
     what_for = ACTIONS[request.kind]
-    said, rule = verdict(rules, principal=request.principal, action=what_for, effect=effect)
+    said, rule = verdict(rules, principal=request.principal, action=what_for, matter=matter)
     if said is not Verdict.ALLOW:
         return Refused(
             code=Code.CONFLICT,

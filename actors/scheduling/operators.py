@@ -26,6 +26,7 @@ from store.contracts import EventKind, Failure, Grant, GrantAction, Request, Req
 from store.lifecycle import RESTING, Status
 from store.plans import ComputeExecutor, PlanPhase
 from store.policy import FailureCode
+from store.rules import WHOLE_RUN
 from store.values import Domain, canonical, digest_bytes
 
 WAITS = RESTING - {Status.AMBIGUOUS} | {Status.PENDING, Status.READY, Status.PREPARING, Status.CORRECTIVE}
@@ -51,6 +52,7 @@ def judge_requests(turn: Turn, requests: Iterable[Request]) -> None:
                 request=request,
                 status=node.status if node else None,
                 plan_sha256=node.record.frozen_sha256 if node else None,
+                matter=node.matter if node else WHOLE_RUN,
             )
         )
 
@@ -128,6 +130,7 @@ def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> A
         status=node.status if node else None,
         plan_sha256=node.record.frozen_sha256 if node else None,
         rules=state.rules,
+        matter=node.matter if node else WHOLE_RUN,
     )
     refused = None
     if is_acceptance(request):

@@ -10,11 +10,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from store.approvals import DEFAULT_RULES, Accepted, Rule
+from store.approvals import Accepted
 from store.contracts import GrantAction, NodeRecord, Request, RunRecord
 from store.lifecycle import RunStatus, Status
 from store.plans import ComputeExecutor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
 from store.policy import Effect, Resume
+from store.rules import DEFAULT_RULES, Matter, Rule
 from store.transactions import Claimed, Fence
 
 
@@ -83,6 +84,11 @@ class NodeState:
     def is_gate(self) -> bool:
         """Whether nothing runs and only a person's grant completes it."""
         return isinstance(self.planned.executor, GateExecutor)
+
+    @property
+    def matter(self) -> Matter:
+        """What the authority rules see of it."""
+        return Matter(node=self.planned, keys=self.plan.keys if self.plan is not None else ())
 
     @property
     def noticeable(self) -> bool:

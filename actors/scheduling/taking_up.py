@@ -13,11 +13,11 @@ from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
 from hostres.errors import HostlerError
-from store.approvals import Action, Verdict, preparation_verdict, verdict
 from store.contracts import EventKind, Failure
 from store.lifecycle import Status
 from store.plans import NodePlan, PlanPhase
 from store.policy import FailureCode
+from store.rules import GATE_RULE, Action, Verdict, preparation_verdict, verdict
 
 
 def fill(turn: Turn) -> None:
@@ -80,10 +80,10 @@ def _authorized(turn: Turn, node: NodeState, plan: NodePlan) -> bool:
 def _ruling(state: RunState, node: NodeState, plan: NodePlan) -> tuple[Verdict, str]:
     principal, policy = state.record.principal, node.planned.policy
     if plan.phase is PlanPhase.PREPARATION:
-        return preparation_verdict(state.rules, policy.preparation, principal=principal, effect=policy.effect)
+        return preparation_verdict(state.rules, policy.preparation, principal=principal, matter=node.matter)
     if node.is_gate:
-        return Verdict.ASK, "gate"
-    return verdict(state.rules, principal=principal, action=Action.EFFECT, effect=policy.effect)
+        return Verdict.ASK, GATE_RULE
+    return verdict(state.rules, principal=principal, action=Action.EFFECT, matter=node.matter)
 
 
 def _queue(turn: Turn, node: NodeState, plan: NodePlan) -> None:

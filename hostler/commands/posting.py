@@ -19,6 +19,7 @@ from store.home import Home
 from store.plans import GraphPlan
 from store.reader import Reader, RunView
 from store.requests import cancel_id, post
+from store.rules import WHOLE_RUN, Matter
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,15 @@ class Subject:
     run: RunView
     plan: GraphPlan
     nodes: dict[str, NodeRecord]
+    reader: Reader
+
+    def matter(self, node: NodeRecord | None) -> Matter:
+        """Return what the authority rules see of a node, or of the whole run."""
+        if node is None:
+            return WHOLE_RUN
+        planned = next(each for each in self.plan.nodes if each.key == node.key)
+        frozen = node.frozen_sha256
+        return Matter(node=planned, keys=() if frozen is None else self.reader.node_plan(frozen).keys)
 
     @property
     def run_id(self) -> str:
@@ -52,7 +62,7 @@ def look_at(reader: Reader, text: str) -> Subject:
 
     """
     run, plan, nodes = whole(reader, reader.find(text))
-    return Subject(run, plan, {node.key: node for node in nodes})
+    return Subject(run, plan, {node.key: node for node in nodes}, reader)
 
 
 def ask(
@@ -100,7 +110,13 @@ def ask(
         data=data or {},
         at=clock.now().at,
     )
-    ruling = judge(request, status=node.status if node else None, plan_sha256=node.frozen_sha256 if node else None)
+    ruling = judge(
+        request,
+        status=node.status if node else None,
+        plan_sha256=node.frozen_sha256 if node else None,
+        rules=Config.load().rules,
+        matter=subject.matter(node),
+    )
     if isinstance(ruling, Refused):
         raise HostlerError(ruling.code, ruling.what, ruling.todo)
     post(home, request, clock=clock)

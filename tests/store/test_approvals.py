@@ -1,4 +1,4 @@
-"""The default authority rules, and the judgement of requests."""
+"""The judgement of requests."""
 
 import itertools
 from typing import Any
@@ -6,22 +6,9 @@ from typing import Any
 import pytest
 
 from hostres.errors import Code
-from store.approvals import (
-    ACTIONS,
-    DEFAULT_RULES,
-    NO_RULE,
-    Accepted,
-    Action,
-    Refused,
-    Rule,
-    Verdict,
-    judge,
-    principal_kind,
-    verdict,
-)
+from store.approvals import ACTIONS, Accepted, Refused, judge
 from store.contracts import RequestKind
 from store.lifecycle import FINAL, Status
-from store.policy import Effect
 from tests.store.support import request_of, run_id
 
 SHA, OTHER = "a" * 64, "b" * 64
@@ -41,50 +28,6 @@ def judged(kind: RequestKind, status: Status | None = None, **changes: Any) -> A
     plan = changes.pop("stored", SHA)
     fields = {"node": "a", "plan_sha256": SHA, **changes}
     return judge(request_of(RUN, kind, **fields), status=status or FITTING[kind], plan_sha256=plan)
-
-
-def test_effects_are_allowed_but_paid_and_live_ones_are_asked() -> None:
-    for effect, principal in itertools.product(Effect, ["human:ada", "agent:x", "service:hostler"]):
-        said, rule = verdict(DEFAULT_RULES, principal=principal, action=Action.EFFECT, effect=effect)
-        asked = effect in {Effect.PAID_CLOUD, Effect.LIVE_CONTROL}
-        assert said is (Verdict.ASK if asked else Verdict.ALLOW)
-        assert rule.startswith("default.")
-
-
-def test_all_else_is_for_humans() -> None:
-    for action, effect in itertools.product(set(Action) - {Action.EFFECT, Action.PREPARE}, (None, *Effect)):
-        said = {
-            kind: verdict(DEFAULT_RULES, principal=f"{kind}:x", action=action, effect=effect)[0]
-            for kind in ("human", "agent", "service")
-        }
-        assert said == {"human": Verdict.ALLOW, "agent": Verdict.DENY, "service": Verdict.DENY}
-
-
-def test_what_no_rule_is_about_is_denied() -> None:
-    assert verdict((), principal="human:ada", action="effect", effect=None) == (Verdict.DENY, NO_RULE)
-    assert verdict(DEFAULT_RULES, principal="human:ada", action="shave", effect=None) == (Verdict.DENY, NO_RULE)
-
-
-@pytest.mark.parametrize("principal", ["ada", "", "human:", ":ada", "root:ada", "Human:ada"])
-def test_who_is_no_principal_may_nothing(principal: str) -> None:
-    assert principal_kind(principal) is None
-    everything = (Rule(id="all", verdict=Verdict.ALLOW),)
-    assert verdict(everything, principal=principal, action="effect", effect=None) == (Verdict.DENY, NO_RULE)
-
-
-def test_the_first_rule_that_matches_decides() -> None:
-    rules = (
-        Rule(id="one", verdict=Verdict.DENY, principal_kind="agent", action="effect", effect=Effect.LOCAL_READ),
-        Rule(id="two", verdict=Verdict.ALLOW, principal_kind="agent"),
-        Rule(id="three", verdict=Verdict.ASK),
-    )
-    asked = [("agent:x", Effect.LOCAL_READ), ("agent:x", Effect.PURE), ("human:x", Effect.LOCAL_READ)]
-    said = [verdict(rules, principal=who, action="effect", effect=effect) for who, effect in asked]
-    assert said == [(Verdict.DENY, "one"), (Verdict.ALLOW, "two"), (Verdict.ASK, "three")]
-
-
-def test_rule_ids_are_unique() -> None:
-    assert len({rule.id for rule in DEFAULT_RULES}) == len(DEFAULT_RULES)
 
 
 @pytest.mark.parametrize("kind", OF_A_NODE)
