@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
+from store.approvals import Standing
 from store.contracts import NodeRecord, Request
-from store.lifecycle import RunStatus, Status
+from store.lifecycle import RunStatus
 from store.plans import NodePlan
 from store.policy import FailureCode
-from store.rules import WHOLE_RUN, Matter
 
 
 class Address(Protocol):
@@ -162,16 +162,12 @@ class Judge:
     """Ask authority about a request, given what it is about.
 
     Attributes:
-        status: Of the node, None for a request about the whole run.
-        plan_sha256: The node's exact plan.
-        matter: What it is about, as the rules see it.
+        standing: How that stands.
 
     """
 
     request: Request
-    status: Status | None
-    plan_sha256: str | None
-    matter: Matter = WHOLE_RUN
+    standing: Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,13 +24,7 @@ class Authorization(Shell):
         """Judge one request."""
         match message:
             case WantRuling(judge=case, reply_to=reply_to):
-                ruling = judge(
-                    case.request,
-                    status=case.status,
-                    plan_sha256=case.plan_sha256,
-                    rules=self._rules,
-                    matter=case.matter,
-                )
+                ruling = judge(case.request, case.standing, rules=self._rules)
                 tell(reply_to, Judged(request=case.request, ruling=ruling))
             case _:
                 super().handle(message)

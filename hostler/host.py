@@ -35,7 +35,7 @@ from hostler.worker_code import RunEntries
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
-from store.approvals import Refused, judge
+from store.approvals import Refused, Standing, judge
 from store.clock import SystemClock
 from store.contracts import Request, RequestKind, RunRecord
 from store.home import Home
@@ -441,7 +441,7 @@ class Host:
             data={"nodes": list(lacking)},
             at=self._clock.now().at,
         )
-        ruling = judge(request, status=None, plan_sha256=None, rules=self.config.rules)
+        ruling = judge(request, Standing(), rules=self.config.rules)
         if isinstance(ruling, Refused):
             raise HostlerError(ruling.code, ruling.what, ruling.todo)
         post(self._home, request, clock=self._clock)

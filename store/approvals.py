@@ -11,8 +11,23 @@ from typing import Final
 
 from hostres.errors import Code
 from store.contracts import Request, RequestKind
-from store.lifecycle import FINAL, Status
-from store.rules import DEFAULT_RULES, WHOLE_RUN, Action, Matter, Rule, Verdict, verdict
+from store.lifecycle import FINAL, IMMUTABLE, Status
+from store.plans import GateExecutor
+from store.receipts import FIELD, USES, Receipt, Refused, making_refusal, refusal, revoking_refusal, wanted
+from store.rules import (
+    DEFAULT_RULES,
+    GATE_RULE,
+    NO_RULE,
+    WHOLE_RUN,
+    Action,
+    Matter,
+    Rule,
+    Verdict,
+    principal_kind,
+    verdict,
+)
+
+__all__ = ["Accepted", "Refused", "Standing", "judge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,26 +36,12 @@ class Accepted:
 
     Attributes:
         rule: Id of the rule that allows it.
+        receipt: The receipt that it uses up, or takes back.
 
     """
 
     rule: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """The request is refused.
-
-    Attributes:
-        code: The stable code.
-        what: What is wrong, one line.
-        todo: What the reader can do about it, one line.
-
-    """
-
-    code: Code
-    what: str
-    todo: str
+    receipt: Receipt | None = None
 
 
 ACTIONS: Final[Mapping[RequestKind, Action]] = MappingProxyType(
@@ -52,6 +53,8 @@ ACTIONS: Final[Mapping[RequestKind, Action]] = MappingProxyType(
         RequestKind.REPLAY: Action.REPLAY,
         RequestKind.SETTLE: Action.SETTLE,
         RequestKind.ACCEPT_INCOMPATIBLE: Action.CANCEL,  # it ends nodes, and nothing else
+        RequestKind.RECEIPT: Action.APPROVE,  # or what the receipt is for
+        RequestKind.REVOKE: Action.APPROVE,
     }
 )
 """What asking for that amounts to."""
@@ -65,42 +68,56 @@ _NEEDS: Final[Mapping[RequestKind, frozenset[Status]]] = MappingProxyType(
         RequestKind.REPLAY: frozenset({Status.AMBIGUOUS_CODE}),
         RequestKind.SETTLE: frozenset({Status.AMBIGUOUS}),
         RequestKind.ACCEPT_INCOMPATIBLE: frozenset(),  # it is about the run, and names nodes in its data
+        RequestKind.RECEIPT: frozenset(Status) - IMMUTABLE,
+        RequestKind.REVOKE: frozenset(),  # it is about a receipt of the run
     }
 )
 """In which statuses of the node a request of that kind has something to answer."""
 
-OF_RUN: Final = frozenset({RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE})
+_WORDS: Final = {RequestKind.RECEIPT: "give a receipt for", RequestKind.REVOKE: "revoke a receipt of"}
+
+OF_RUN: Final = frozenset({RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.REVOKE})
 """Requests that may be about a whole run and name no node."""
 _BOUND_TO_PLAN: Final = frozenset({RequestKind.APPROVE, RequestKind.DENY})
+_MADE_FOR_PLAN: Final = frozenset({Action.APPROVE, Action.REPLAY})
+"""Receipts for these name an exact plan."""
 
 
-def judge(
-    request: Request,
-    *,
-    status: Status | None,
-    plan_sha256: str | None,
-    rules: Sequence[Rule] = DEFAULT_RULES,
-    matter: Matter = WHOLE_RUN,
-) -> Accepted | Refused:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How that stands which a request is about, at the moment when it is judged.
+
+    Attributes:
+        status: The status of its node; None if it names no node.
+        plan_sha256: The digest of the node's frozen plan, if it has one.
+        attempt: Of the node.
+        matter: What the rules see of it.
+        receipt: The receipt that the request names, if the run has one of that id.
+        at: That moment.
+
+    """
+
+    status: Status | None = None
+    plan_sha256: str | None = None
+    attempt: int = 0
+    matter: Matter = WHOLE_RUN
+    receipt: Receipt | None = None
+    at: str = ""
+
+
+def judge(request: Request, standing: Standing, *, rules: Sequence[Rule] = DEFAULT_RULES) -> Accepted | Refused:
     """Say whether *request* may be consumed.
 
     Args:
         request: What somebody wants.
-        status: The status of its node; None if it names no node.
-        plan_sha256: The digest of the node's frozen plan, if it has one.
+        standing: How that stands which it is about.
         rules: The authority rules, in order.
-        matter: What it is about.
 
     """
-    about = f"node {request.node}" if request.node else "the run"
-    what_for = ACTIONS[request.kind]
-    said, rule = verdict(rules, principal=request.principal, action=what_for, matter=matter)
-    if said is not Verdict.ALLOW:
-        return Refused(
-            code=Code.CONFLICT,
-            what=f"{request.principal} may not {request.kind} {about} (rule {rule})",
-            todo="a person must do it, from a shell that no node of a run has started",
-        )
+    ruling = _may(request, standing, rules)
+    if isinstance(ruling, Refused):
+        return ruling
+    about, status, plan_sha256 = _about(request), standing.status, standing.plan_sha256
     if request.node is None and request.kind not in OF_RUN:
         return Refused(code=Code.CONFLICT, what=f"the request to {request.kind} names no node", todo="name one")
     if status is not None and status not in _NEEDS[request.kind]:
@@ -110,7 +127,8 @@ def judge(
             todo=f"see `hostler show {request.run_id}` for what waits",
         )
     named = request.plan_sha256
-    if request.kind in _BOUND_TO_PLAN and named is None:
+    made_for = wanted(request) if request.kind is RequestKind.RECEIPT else None
+    if named is None and (request.kind in _BOUND_TO_PLAN or made_for in _MADE_FOR_PLAN):
         return Refused(
             code=Code.CONFLICT,
             what=f"the request to {request.kind} {about} names no plan; {plan_sha256} waits",
@@ -122,4 +140,49 @@ def judge(
             what=f"{about} waits with plan {plan_sha256}, not {named}",
             todo=f"look at it again with `hostler approve {request.run_id} {request.node}`",
         )
+    return ruling
+
+
+def _about(request: Request) -> str:
+    return f"node {request.node}" if request.node else "the run"
+
+
+def _may(request: Request, standing: Standing, rules: Sequence[Rule]) -> Accepted | Refused:
+    """Say whether its principal may ask that, by the rules alone or with a receipt."""
+    matter = standing.matter
+    gate = matter.node is not None and isinstance(matter.node.executor, GateExecutor)
+    uses = FIELD in request.data and request.kind in USES
+    what_for = wanted(request) if request.kind is RequestKind.RECEIPT else None
+    said, rule = verdict(rules, principal=request.principal, action=what_for or ACTIONS[request.kind], matter=matter)
+    if (said is Verdict.DENY and uses and rule != NO_RULE) or (said is not Verdict.ALLOW and not uses):
+        return _may_not(request, said, rule)
+    if uses:
+        refused = refusal(
+            standing.receipt,
+            request,
+            plan_sha256=standing.plan_sha256,
+            attempt=standing.attempt,
+            gate=gate,
+            rules=rules,
+            matter=matter,
+            at=standing.at,
+        )
+        return refused or Accepted(rule=standing.receipt.rule if standing.receipt else rule, receipt=standing.receipt)
+    if gate and request.kind in _BOUND_TO_PLAN and principal_kind(request.principal) != "human":
+        return _may_not(request, Verdict.DENY, GATE_RULE)
+    if request.kind is RequestKind.RECEIPT:
+        return making_refusal(request, standing.receipt) or Accepted(rule=rule)
+    if request.kind is RequestKind.REVOKE:
+        return revoking_refusal(request, standing.receipt) or Accepted(rule=rule, receipt=standing.receipt)
     return Accepted(rule=rule)
+
+
+def _may_not(request: Request, said: Verdict, rule: str) -> Refused:
+    todo = "a person must do it, from a shell that no node of a run has started"
+    if request.kind in USES and said is Verdict.ASK:
+        todo = f"ask a person for a receipt: hostler receipt create {request.run_id} {request.node}"
+    return Refused(
+        code=Code.CONFLICT,
+        what=f"{request.principal} may not {_WORDS.get(request.kind, request.kind)} {_about(request)} (rule {rule})",
+        todo=todo,
+    )

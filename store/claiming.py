@@ -22,6 +22,7 @@ from store.hosts import host_alive
 from store.lifecycle import IMMUTABLE, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan, NodePlan
+from store.receipts import Receipt
 from store.records import damaged, decode, verified
 from store.requests import is_cancelled, waiting
 from store.transactions import Claimed, Fence, NewEvent
@@ -65,6 +66,7 @@ class Loaded:
     outputs: dict[str, JsonValue]
     plans: dict[str, NodePlan]
     grants: tuple[Grant, ...]
+    receipts: tuple[Receipt, ...]
 
     def claimed(self, connection: sqlite3.Connection, fence: Fence) -> Claimed:
         """Return what the new owner gets, with what was asked of the run until now."""
@@ -80,6 +82,7 @@ class Loaded:
             grants=self.grants,
             requests=tuple(waiting(connection, self.head.run)),
             cancelled=is_cancelled(connection, self.head.run_id),
+            receipts=self.receipts,
         )
 
 
@@ -150,6 +153,7 @@ def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loade
         outputs=_outputs(connection, content, head, nodes),
         plans=plans,
         grants=load_grants(connection, head.run),
+        receipts=load_receipts(connection, head.run),
     )
 
 
@@ -281,6 +285,22 @@ def load_grants(connection: sqlite3.Connection, run: int) -> tuple[Grant, ...]:
         return tuple(
             decode(Grant, verified(Domain.RECORD, data, sha256, f"grant {grant_id}"), f"grant {grant_id}")
             for grant_id, data, sha256 in rows
+        )
+
+
+def load_receipts(connection: sqlite3.Connection, run: int) -> tuple[Receipt, ...]:
+    """Return the receipts of a run, oldest first, their digests verified.
+
+    Raises:
+        HostlerError: invalid-data, naming the receipt.
+
+    """
+    with _closed(
+        connection, "SELECT receipt_id, record, sha256 FROM receipts WHERE run = ? ORDER BY rowid", run
+    ) as rows:
+        return tuple(
+            decode(Receipt, verified(Domain.RECORD, data, sha256, f"receipt {name}"), f"receipt {name}")
+            for name, data, sha256 in rows
         )
 
 

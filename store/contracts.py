@@ -168,6 +168,7 @@ class Grant(Contract):
         allowed: False is a denial.
         rule: Id of the authority rule that let it be given.
         request_id: The request it answers.
+        receipt_id: The receipt that it uses up; its principal is then the receipt's approver, not who used it.
 
     """
 
@@ -183,6 +184,7 @@ class Grant(Contract):
     principal: Principal
     rule: Id
     request_id: Id | None = None
+    receipt_id: Id | None = None
     reason: Reason = ""
     at: Instant
 
@@ -197,6 +199,8 @@ class RequestKind(StrEnum):
     REPLAY = "replay"
     SETTLE = "settle"
     ACCEPT_INCOMPATIBLE = "accept-incompatible"
+    RECEIPT = "receipt"
+    REVOKE = "revoke"
 
 
 class Request(Contract):

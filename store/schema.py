@@ -157,12 +157,24 @@ _VERSION_3: Final[Migration] = (
     "CREATE UNIQUE INDEX runs_by_submission ON runs (submission) WHERE submission IS NOT NULL",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3)
+_VERSION_4: Final[Migration] = (
+    """
+    CREATE TABLE receipts (
+        receipt_id TEXT NOT NULL,
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        record BLOB NOT NULL,
+        sha256 TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE UNIQUE INDEX receipts_by_run ON receipts (run, receipt_id)",
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 """The first makes version 1 of an empty file, each next one the next version."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 
-RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0", "0.1.0")
+RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0", "0.1.0", "0.1.0")
 """The first Hostler that knows each version: what a program that is too old for a file tells its user to get."""
 
 

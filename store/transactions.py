@@ -9,6 +9,7 @@ from store.clock import Stamp
 from store.contracts import EventKind, Grant, NodeRecord, Request, RunRecord, Summary
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan
+from store.receipts import Receipt
 from store.records import encode
 from store.values import Domain, canonical, digest_bytes
 
@@ -91,6 +92,7 @@ class Transaction:
         outputs: Outputs that its node records name.
         events: What the run's log says of it, in order.
         grants: Answers that it stores.
+        receipts: Receipts that it makes, uses up with one of the grants, or takes back.
         consumed: Ids of the requests that it answers; each can be consumed once.
         release: Give the claim back.
 
@@ -106,6 +108,7 @@ class Transaction:
     outputs: tuple[Output, ...] = ()
     events: tuple[NewEvent, ...] = ()
     grants: tuple[Grant, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
     consumed: tuple[str, ...] = ()
     release: bool = False
 
@@ -120,6 +123,7 @@ class Claimed:
         outputs: Of the completed nodes, their digests verified.
         plans: Of each node that may still go on, the plan that its record names last: its preparation or its effect.
         requests: Not yet consumed, oldest first.
+        receipts: All that were ever made, oldest first.
         cancelled: Whether somebody ever asked to cancel the whole run.
 
     """
@@ -135,3 +139,4 @@ class Claimed:
     grants: tuple[Grant, ...]
     requests: tuple[Request, ...]
     cancelled: bool
+    receipts: tuple[Receipt, ...] = ()

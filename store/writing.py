@@ -14,6 +14,7 @@ from store.held import Held, OutdatedError, write_back
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan
+from store.receipt_rows import put_receipts
 from store.records import damaged, decode, encode
 from store.shapes import is_granted, shape_of
 from store.staged import Staged
@@ -94,6 +95,7 @@ class Writer:
         for record in transaction.nodes:
             self._put_node(run, record, outputs, transaction)
         self._check_grants(run, grants)
+        put_receipts(self._connection, head, transaction)
         self._consume(head, transaction)
         self._put_head(run, staged)
 

@@ -1,11 +1,13 @@
 """What people and other processes ask of a run, once authority has ruled on it."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import JsonValue
 
 from actors.actions import Judge
 from actors.outcomes import Value
+from actors.scheduling import receipts
 from actors.scheduling.asking import withdraw
 from actors.scheduling.compatibility import (
     accept,
@@ -18,15 +20,15 @@ from actors.scheduling.compatibility import (
 from actors.scheduling.endings import complete, fail
 from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import unask
-from actors.scheduling.state import LETS_THROUGH, NodeState, RunState
+from actors.scheduling.state import LETS_THROUGH, NodeState
 from actors.scheduling.stopping import stop
 from actors.scheduling.turn import Turn
-from store.approvals import Accepted, Refused, judge
+from store.approvals import Accepted, Refused, Standing, judge
 from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind
 from store.lifecycle import RESTING, Status
 from store.plans import ComputeExecutor, PlanPhase
 from store.policy import FailureCode
-from store.rules import WHOLE_RUN
+from store.receipts import FIELD
 from store.values import Domain, canonical, digest_bytes
 
 WAITS = RESTING - {Status.AMBIGUOUS} | {Status.PENDING, Status.READY, Status.PREPARING, Status.CORRECTIVE}
@@ -47,14 +49,7 @@ def judge_requests(turn: Turn, requests: Iterable[Request]) -> None:
         state.seen_requests.add(request.request_id)
         state.judging.add(request.request_id)
         node = state.nodes.get(request.node) if request.node else None
-        turn.now.append(
-            Judge(
-                request=request,
-                status=node.status if node else None,
-                plan_sha256=node.record.frozen_sha256 if node else None,
-                matter=node.matter if node else WHOLE_RUN,
-            )
-        )
+        turn.now.append(Judge(request=request, standing=_standing(turn, request, node)))
 
 
 def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
@@ -70,7 +65,7 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
     turn.consume([request.request_id])
     node = state.nodes.get(request.node) if request.node else None
     if isinstance(ruling, Accepted):
-        ruling = _ruled_again(state, request, node)
+        ruling = _ruled_again(turn, request, node)
     if isinstance(ruling, Refused):
         turn.event(
             EventKind.REQUEST_REFUSED,
@@ -80,6 +75,7 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
             request=request.kind.value,
             code=ruling.code.value,
             message=ruling.what,
+            todo=ruling.todo,
         )
         leave_alone(turn, asked=False)
         return
@@ -94,6 +90,8 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
     if node is None:
         if is_acceptance(request):
             accept(turn, request)
+        elif request.kind is RequestKind.REVOKE:
+            receipts.revoke(turn, request, ruling)
         else:
             cancel_run(turn)
         leave_alone(turn, asked=False)
@@ -101,6 +99,8 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
     match request.kind:
         case RequestKind.APPROVE:
             _approve(turn, node, request, ruling)
+        case RequestKind.RECEIPT:
+            receipts.make(turn, node, request, ruling)
         case RequestKind.DENY:
             _deny(turn, node, request, ruling)
         case RequestKind.CANCEL:
@@ -123,15 +123,24 @@ def obey_postponed(turn: Turn) -> None:
         obey(turn, request, ruling)
 
 
-def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> Accepted | Refused:
-    """Judge *request* by how its node stands now, and by what this host can do."""
-    ruling = judge(
-        request,
-        status=node.status if node else None,
-        plan_sha256=node.record.frozen_sha256 if node else None,
-        rules=state.rules,
-        matter=node.matter if node else WHOLE_RUN,
+def _standing(turn: Turn, request: Request, node: NodeState | None) -> Standing:
+    receipt = turn.state.receipts.get(str(request.data[FIELD])) if FIELD in request.data else None
+    if node is None:
+        return Standing(receipt=receipt, at=turn.stamp.at)
+    return Standing(
+        status=node.status,
+        plan_sha256=node.record.frozen_sha256,
+        attempt=node.record.attempt,
+        matter=node.matter,
+        receipt=receipt,
+        at=turn.stamp.at,
     )
+
+
+def _ruled_again(turn: Turn, request: Request, node: NodeState | None) -> Accepted | Refused:
+    """Judge *request* by how its node stands now, and by what this host can do."""
+    state = turn.state
+    ruling = judge(request, _standing(turn, request, node), rules=state.rules)
     refused = None
     if is_acceptance(request):
         refused = nothing_to_accept(state, request)
@@ -186,6 +195,7 @@ def _grant(
 ) -> None:
     plan_sha256 = node.record.frozen_sha256
     replay, executor = action is GrantAction.REPLAY, node.planned.executor
+    principal = request.principal if ruling.receipt is None else ruling.receipt.approver
     turn.grant(
         Grant(
             grant_id=f"grant:{request.request_id}",
@@ -197,22 +207,26 @@ def _grant(
             bundle_sha256=turn.state.plan.bundle_sha256 if replay else None,
             compute=executor.compute if replay and isinstance(executor, ComputeExecutor) else None,
             allowed=allowed,
-            principal=request.principal,
+            principal=principal,
             rule=ruling.rule,
             request_id=request.request_id,
+            receipt_id=ruling.receipt.receipt_id if ruling.receipt else None,
             reason=request.reason,
             at=turn.stamp.at,
         )
     )
+    with_receipt: dict[str, Any] = {FIELD: ruling.receipt.receipt_id} if ruling.receipt else {}
     turn.event(
         EventKind.GRANT,
         node,
-        principal=request.principal,
+        principal=principal,
         action=action.value,
         allowed=allowed,
         plan_sha256=plan_sha256,
         rule=ruling.rule,
+        **with_receipt,
     )
+    receipts.use(turn, node, request, ruling)
     if allowed and action in LETS_THROUGH and plan_sha256 is not None:
         turn.state.granted.add((node.key, plan_sha256))
 

@@ -15,6 +15,7 @@ from store.contracts import GrantAction, NodeRecord, Request, RunRecord
 from store.lifecycle import RunStatus, Status
 from store.plans import ComputeExecutor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
 from store.policy import Effect, Resume
+from store.receipts import Receipt
 from store.rules import DEFAULT_RULES, Matter, Rule
 from store.transactions import Claimed, Fence
 
@@ -120,6 +121,7 @@ class RunState:
         deferred: Nodes whose attempt's effect could not be found out here; a later owner tries again.
         outputs: Values of completed nodes.
         granted: (node, plan digest) of preparations, effects and gates that a person let through.
+        receipts: Receipts by id, used ones too.
         judging: Requests that authority has not answered yet.
         reused: Nodes that were completed before this host took the run up.
         lacking: Nodes whose code this host does not have, and why not.
@@ -145,6 +147,7 @@ class RunState:
     deferred: set[str] = field(default_factory=set)
     outputs: dict[str, JsonValue] = field(default_factory=dict)
     granted: set[tuple[str, str]] = field(default_factory=set)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
     seen_requests: set[str] = field(default_factory=set)
     judging: set[str] = field(default_factory=set)
     reused: frozenset[str] = frozenset()
@@ -240,6 +243,7 @@ def load(
             if grant.allowed and grant.action in LETS_THROUGH and grant.plan_sha256 is not None
         },
     )
+    state.receipts.update((receipt.receipt_id, receipt) for receipt in claimed.receipts)
     for node in nodes.values():
         state.tally[node.status] += 1
         for key in node.planned.dependencies:

@@ -12,6 +12,7 @@ from actors.scheduling.state import NodeState, RunState
 from store.clock import Stamp
 from store.contracts import EventKind, Failure, Grant, Summary
 from store.lifecycle import FINAL, RESTING, RunStatus, Status, check_path, counts
+from store.receipts import Receipt
 from store.transactions import FrozenPlan, NewEvent, Output, Transaction
 
 OF_RUN: Final = frozenset({EventKind.RUN_STATUS, EventKind.RUN_FINALIZED, EventKind.RUN_REOPENED})
@@ -57,6 +58,7 @@ class Turn:
         self._plans: list[FrozenPlan] = []
         self._outputs: list[Output] = []
         self._grants: list[Grant] = []
+        self._receipts: dict[str, Receipt] = {}
         self._consumed: list[str] = []
         self._status: RunStatus | None = None
         self._summary: Summary | None = None
@@ -125,6 +127,11 @@ class Turn:
         """Store a person's answer."""
         self._grants.append(grant)
 
+    def receipt(self, receipt: Receipt) -> None:
+        """Store a receipt that is made, used up or taken back."""
+        self._receipts[receipt.receipt_id] = receipt
+        self.state.receipts[receipt.receipt_id] = receipt
+
     def consume(self, request_ids: Iterable[str]) -> None:
         """Mark requests as taken up, in the same transaction as what follows from them."""
         self._consumed += request_ids
@@ -164,6 +171,7 @@ class Turn:
                 outputs=tuple(self._outputs),
                 events=tuple(events),
                 grants=tuple(self._grants),
+                receipts=tuple(self._receipts.values()),
                 consumed=tuple(self._consumed),
                 release=self._release,
             )

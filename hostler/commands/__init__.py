@@ -14,6 +14,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "watch": "look on while another process works on a run",
         "cancel": "stop a run or one node of it",
         "approve": "answer what waits for a person",
+        "receipt": "let somebody else have one thing done later, see what was given, take it back",
         "retry": "let a failed or blocked node be tried again",
         "replay": "let trusted code that was interrupted run again",
         "settle": "say what became of an effect that was interrupted",

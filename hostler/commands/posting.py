@@ -2,24 +2,31 @@
 
 import re
 import secrets
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hostler.commands.places import whole
 from hostler.config import Config
 from hostler.host import Host
 from hostler.principal import principal
 from hostres.errors import Code, HostlerError
-from store.approvals import Refused, judge
+from store.approvals import Refused, Standing, judge
 from store.clock import SystemClock
-from store.contracts import NodeRecord, Request, RequestKind
+from store.contracts import EventKind, NodeRecord, Request, RequestKind
 from store.fields import SHA256_PATTERN
 from store.heads import refuse_if_imported
 from store.home import Home
 from store.plans import GraphPlan
 from store.reader import Reader, RunView
+from store.receipts import FIELD
 from store.requests import cancel_id, post
-from store.rules import WHOLE_RUN, Matter
+from store.rules import Matter
+
+ANSWER_S: Final = 10.0
+"""How long a living owner of a run is waited for."""
+POLL_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +38,23 @@ class Subject:
     nodes: dict[str, NodeRecord]
     reader: Reader
 
-    def matter(self, node: NodeRecord | None) -> Matter:
-        """Return what the authority rules see of a node, or of the whole run."""
+    def standing(self, request: Request, node: NodeRecord | None) -> Standing:
+        """Return how that stood which *request* is about."""
+        named = request.data.get(FIELD)
+        found = (each for each in self.reader.receipts(self.run_id) if each.receipt_id == named) if named else ()
+        receipt = next(iter(found), None)
         if node is None:
-            return WHOLE_RUN
+            return Standing(receipt=receipt, at=request.at)
         planned = next(each for each in self.plan.nodes if each.key == node.key)
         frozen = node.frozen_sha256
-        return Matter(node=planned, keys=() if frozen is None else self.reader.node_plan(frozen).keys)
+        return Standing(
+            status=node.status,
+            plan_sha256=frozen,
+            attempt=node.attempt,
+            matter=Matter(node=planned, keys=() if frozen is None else self.reader.node_plan(frozen).keys),
+            receipt=receipt,
+            at=request.at,
+        )
 
     @property
     def run_id(self) -> str:
@@ -74,7 +91,7 @@ def ask(
     plan_sha256: str | None = None,
     reason: str = "",
     data: dict[str, Any] | None = None,
-) -> None:
+) -> str:
     """Post a request; a live owner is woken by it.
 
     Args:
@@ -85,6 +102,9 @@ def ask(
         plan_sha256: The exact node plan that is meant.
         reason: For people.
         data: What the kind needs besides.
+
+    Returns:
+        The id of the request.
 
     Raises:
         HostlerError: conflict, if this principal may not ask it, or not of this node or for this plan; then
@@ -110,16 +130,11 @@ def ask(
         data=data or {},
         at=clock.now().at,
     )
-    ruling = judge(
-        request,
-        status=node.status if node else None,
-        plan_sha256=node.frozen_sha256 if node else None,
-        rules=Config.load().rules,
-        matter=subject.matter(node),
-    )
+    ruling = judge(request, subject.standing(request, node), rules=Config.load().rules)
     if isinstance(ruling, Refused):
         raise HostlerError(ruling.code, ruling.what, ruling.todo)
     post(home, request, clock=clock)
+    return request.request_id
 
 
 def _request_id(kind: RequestKind, run_id: str, node: NodeRecord | None) -> str:
@@ -127,6 +142,35 @@ def _request_id(kind: RequestKind, run_id: str, node: NodeRecord | None) -> str:
     if kind is RequestKind.CANCEL:
         return cancel_id(run_id, key)  # one for each run and node: the first one counts
     return f"{kind}:{run_id}:{key}:{secrets.token_hex(8)}"
+
+
+def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str]) -> None:
+    """Let requests take effect, and hear what the owner of the run said to them.
+
+    Args:
+        reader: The store.
+        subject: The run.
+        request_ids: The requests.
+
+    Raises:
+        HostlerError: One was refused after all, since somebody else was first or its owner has other rules; or the
+            run could not be claimed for it.
+
+    """
+    have_it_consumed(reader, subject)
+    deadline = time.monotonic() + ANSWER_S
+    for request_id in request_ids:
+        event = reader.answer(subject.run_id, request_id)
+        while event is None and time.monotonic() < deadline:  # its owner is at it
+            time.sleep(POLL_S)
+            event = reader.answer(subject.run_id, request_id)
+        if event is not None and event.kind is EventKind.REQUEST_REFUSED:
+            data = event.data
+            raise HostlerError(
+                Code(str(data["code"])),
+                str(data["message"]),
+                str(data.get("todo") or f"see `hostler show {subject.run_id}`"),
+            )
 
 
 def have_it_consumed(reader: Reader, subject: Subject) -> None:

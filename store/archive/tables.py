@@ -68,6 +68,7 @@ TABLES: Final = (
     Table(name="grants", folder="grants", texts=("grant_id", "sha256"), bytes="record", order="rowid"),
     Table(name="requests", folder="requests", optional=("consumed_generation",), texts=("request_id", "sha256"),
           bytes="record", order="rowid"),
+    Table(name="receipts", folder="receipts", texts=("receipt_id", "sha256"), bytes="record", order="rowid"),
 )  # fmt: skip
 """In the order in which an archive holds them."""
 

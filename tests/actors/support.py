@@ -229,8 +229,7 @@ class Drive:
 
 
 def rule(case: Judge, rules: Sequence[Rule] = DEFAULT_RULES) -> Judged:
-    ruling = judge(case.request, status=case.status, plan_sha256=case.plan_sha256, rules=rules, matter=case.matter)
-    return Judged(request=case.request, ruling=ruling)
+    return Judged(request=case.request, ruling=judge(case.request, case.standing, rules=rules))
 
 
 def kinds(actions: Sequence[Action], kind: type) -> list[Any]:

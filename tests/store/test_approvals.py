@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 
 from hostres.errors import Code
-from store.approvals import ACTIONS, Accepted, Refused, judge
+from store.approvals import ACTIONS, Accepted, Refused, Standing, judge
 from store.contracts import RequestKind
 from store.lifecycle import FINAL, Status
 from tests.store.support import request_of, run_id
 
 SHA, OTHER = "a" * 64, "b" * 64
 RUN = run_id()
-OF_A_NODE = sorted(set(RequestKind) - {RequestKind.ACCEPT_INCOMPATIBLE})
+ABOUT_RECEIPTS = {RequestKind.RECEIPT, RequestKind.REVOKE}
+OF_A_NODE = sorted(set(RequestKind) - {RequestKind.ACCEPT_INCOMPATIBLE} - ABOUT_RECEIPTS)
 FITTING = {
     RequestKind.APPROVE: Status.APPROVAL_REQUIRED,
     RequestKind.DENY: Status.APPROVAL_REQUIRED,
@@ -27,7 +28,7 @@ FITTING = {
 def judged(kind: RequestKind, status: Status | None = None, **changes: Any) -> Accepted | Refused:
     plan = changes.pop("stored", SHA)
     fields = {"node": "a", "plan_sha256": SHA, **changes}
-    return judge(request_of(RUN, kind, **fields), status=status or FITTING[kind], plan_sha256=plan)
+    return judge(request_of(RUN, kind, **fields), Standing(status=status or FITTING[kind], plan_sha256=plan))
 
 
 @pytest.mark.parametrize("kind", OF_A_NODE)
@@ -71,18 +72,18 @@ def test_an_approval_always_names_its_plan() -> None:
 
 
 def test_only_a_cancel_and_the_acceptance_of_missing_code_can_be_about_the_whole_run() -> None:
-    for kind in RequestKind:
+    for kind in set(RequestKind) - ABOUT_RECEIPTS:
         request = request_of(RUN, kind, node=None)
-        answer = judge(request, status=None, plan_sha256=None)
+        answer = judge(request, Standing())
         assert isinstance(answer, Accepted) is (kind in {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE})
 
 
 def test_only_a_person_may_accept_missing_code_and_only_for_a_whole_run() -> None:
     accept = request_of(RUN, RequestKind.ACCEPT_INCOMPATIBLE)
-    assert judge(accept, status=None, plan_sha256=None) == Accepted(rule="default.human-cancel")
+    assert judge(accept, Standing()) == Accepted(rule="default.human-cancel")
     for principal in ("agent:x", "service:hostler"):
         by_another = accept.model_copy(update={"principal": principal})
-        assert isinstance(judge(by_another, status=None, plan_sha256=None), Refused)
+        assert isinstance(judge(by_another, Standing()), Refused)
     of_a_node = accept.model_copy(update={"node": "a"})
     for status in Status:
-        assert isinstance(judge(of_a_node, status=status, plan_sha256=None), Refused)
+        assert isinstance(judge(of_a_node, Standing(status=status)), Refused)

@@ -33,7 +33,9 @@ from store.plans import (
     RunLimits,
 )
 from store.policy import Backoff, Effect, FailureCode, Policy, Resume, Retry
+from store.receipts import Receipt
 from store.records import decode, document, encode
+from store.rules import Action
 from store.terms import Envelope, Evidence, EvidenceType, Owner, Provider, Terms
 from store.values import Domain, digest_bytes
 
@@ -107,7 +109,14 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
                 grant_id="g", run_id=RUN, node="a", action=GrantAction.REPLAY, plan_sha256=SHA, attempt=2,
                 bundle_sha256=SHA, compute="double", allowed=True, principal="human:ada", rule="r", at=AT,
             ),
-            "1c53e0f9faf3fffe9200f7b8efa2ceb15c76f883201348e4bb23a7093a1017bb",
+            "abdc6501469aca96dc93203bc74d9362fd2b4f9ff80a9cf2584cb50da2e37a38",
+        ),
+        (
+            Receipt(
+                receipt_id="night", run_id=RUN, node="a", action=Action.APPROVE, plan_sha256=SHA, approver="human:ada",
+                subject="agent:b", rule="r", lasts_ms=1000, created_at=AT, expires_at=AT, request_id="r",
+            ),
+            "101a82c6566f5badba7f24f8837176621e9346258c4287ea3818a182e411241e",
         ),
         (Request(request_id="r", run_id=RUN, kind=RequestKind.SETTLE, node="a", principal="human:ada", at=AT), "08471cb48a5ea3e941bf6c3dc86de0917059e15f53a24e8978b42efaa2f21c3f"),
         (Summary(status=RunStatus.PARTIAL, counts={"failed": 1, "completed": 1}, outputs=[1]), "ea220de106d6062f7b9d2d49d3d2775d6ed9bb431d20c80d372b0915db338876"),
