@@ -6,7 +6,7 @@ Nothing runs and nothing is written. The work is linear in nodes and references.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -25,7 +25,8 @@ from hostler.templates import located_references
 from hostler.worker_code import check_found
 from hostler.workflows import Workflow
 from hostres.errors import HostlerError
-from store.plans import GraphPlan, PlannedNode
+from store.activation import held_back
+from store.plans import GateExecutor, GraphPlan, PlannedNode
 from store.records import graph_plan_sha256
 from store.references import Reference
 from store.values import check
@@ -57,6 +58,9 @@ class Compiled:
     folder: str
     operations: Mapping[tuple[str, int], Operation] = field(default_factory=dict)
     computes: Mapping[str, Compute] = field(default_factory=dict)
+
+
+ACTIVATION: Final = GateExecutor(gate="activation")
 
 
 def compile_workflow(
@@ -135,6 +139,12 @@ def compile_workflow(
 
 def _nodes(drafts: Mapping[str, Draft]) -> tuple[PlannedNode, ...]:
     dependencies = {key: _checked(draft, drafts) for key, draft in drafts.items()}
+    gates = [key for key, draft in drafts.items() if draft.executor == ACTIVATION]
+    for key in gates:
+        if dependencies[key]:
+            waits = f"node {key}: an activation gate comes before everything, and it waits for {dependencies[key][0]}"
+            raise invalid(waits, "take that away, or use another kind of gate")
+    dependencies = held_back(dependencies, gates)
     return tuple(_planned(drafts[key], dependencies[key]) for key in in_order(dependencies))
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Final
 
 from hostres.errors import Code, HostlerError
+from store.activation import early
 from store.chain import GENESIS
 from store.clock import Stamp
 from store.contracts import EventKind, NodeRecord, RunRecord
@@ -75,6 +76,9 @@ def _check_nodes(record: RunRecord, plan: GraphPlan) -> None:
         if missing:
             raise _refuse(record, f"node {node.key} does not come after {', '.join(missing)}")
         seen.add(node.key)
+    too_early = early(plan)
+    if too_early is not None:
+        raise _refuse(record, f"node {too_early} does not wait for its activation gates alone, or for all of them")
 
 
 def submitted(connection: sqlite3.Connection, record: RunRecord) -> str | None:
