@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from actors.control import Control, OperationAborted
 from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
+from hostres.masking import Mask
 from hostres.niceness import Niceness
 from store.policy import FailureCode
 
@@ -172,6 +173,7 @@ class Context:
         on_stdout: Callable[[bytes], None] | None = None,
         on_stderr: Callable[[bytes], None] | None = None,
         check: bool = True,
+        secrets: Sequence[str] = (),
     ) -> Completed:
         """Run a program to its end, as a tree that the host supervises.
 
@@ -186,6 +188,7 @@ class Context:
             on_stdout: Called with each chunk of its output, on a thread of its own.
             on_stderr: Likewise.
             check: Whether another exit code than 0 is a failure.
+            secrets: Values that its logs and its failure must not show, besides those that `HOSTLER_SECRETS` marks.
 
         Returns:
             The exit code and the ends of both streams; both are kept whole, within a bound, in the node's logs.
@@ -213,6 +216,7 @@ class Context:
             stderr_log=logs[1],
             on_stdout=out.feed,
             on_stderr=err.feed,
+            mask=Mask.of(os.environ, secrets),
         )
         with self._control.supervising(tree):
             tree.wait()

@@ -17,10 +17,12 @@ from actors.failures import OperationFailed
 from actors.messages import Progress, PublicationWanted, Returned
 from actors.outcomes import Failed, Outcome, Release
 from actors.pace import Pace
+from actors.secrets import mask_of, masked
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, empty, perform
 from hostres.lease import Lease, current_lease
+from hostres.masking import own_mask
 from store.policy import FailureCode
 
 log = logging.getLogger(__name__)
@@ -83,7 +85,7 @@ class Executor(Shell):
             )
         finally:
             current_lease.reset(outer)
-        self._ended(outcome)
+        self._ended(masked(outcome, mask_of(self._job.plan)))
 
     def _ended(self, outcome: Outcome) -> None:
         release = None
@@ -172,10 +174,11 @@ class Port:
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
         """Pass progress on, as often as is any use."""
         if self._pace.due(fraction):
+            shown = own_mask().text(text)
             tell(
                 self._scheduler,
                 Progress(
-                    node=self._node, attempt=self._attempt, fraction=fraction, text=text, speed=speed, left_s=left_s
+                    node=self._node, attempt=self._attempt, fraction=fraction, text=shown, speed=speed, left_s=left_s
                 ),
             )
 

@@ -72,12 +72,14 @@ from actors.planner import Planning, Question, answer
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
+from actors.secrets import mask_of, masked_plan
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, write_log
 from hostres.errors import HostlerError
 from hostres.lease import Lease
 from hostres.leftovers import Leftover, end_leftovers, find_leftovers
+from hostres.masking import own_mask
 from hostres.niceness import Niceness
 from store.clock import Clock
 from store.home import Home
@@ -314,7 +316,7 @@ class Scheduler(Shell):
         self._planners[action.node, action.number] = control
 
         def work() -> None:
-            said = answer(question, planning)
+            said = masked_plan(answer(question, planning), own_mask())
             tell(address, PlannerAnswered(node=action.node, number=action.number, answer=said))
 
         self._services.threads.start(work)
@@ -343,7 +345,7 @@ class Scheduler(Shell):
                 previous=previous,
                 entry=self._adopt.entry,
                 files=self._files(action) if previous is None else (),
-                write_error=lambda text: write_log(logs("error"), text),
+                write_error=lambda text: write_log(logs("error"), mask_of(action.plan).text(text)),
                 assignment=Assignment(
                     run_id=self._run_id,
                     node=action.node,

@@ -19,6 +19,7 @@ from actors.dependencies import KeptFile, check_files
 from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, fault_of, fault_of_code, too_large
 from actors.operations import Compute, Operation, Previous, Reconciliation
 from actors.outcomes import Aborted, Found, Outcome, Value
+from actors.secrets import name_of, resolved
 from actors.worker import Entry, failed_by, perform_in_worker
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
@@ -142,9 +143,12 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
     stdin = given.get("stdin")
     if given.get("value") is not None:
         (context.workspace / "input.json").write_bytes(orjson.dumps(given["value"]))
+    named = {name: name_of(text) for name, text in (given.get("env") or {}).items()}
+    secrets = {name: resolved(secret) for name, secret in named.items() if secret is not None}
     completed = context.run(
         argv,
-        env={name: _word(text) for name, text in (given.get("env") or {}).items()},
+        env={name: _word(text) for name, text in (given.get("env") or {}).items() if name not in secrets} | secrets,
+        secrets=tuple(secrets.values()),
         cwd=context.path(executor.cwd) if executor.cwd is not None else None,
         stdin=stdin.encode() if isinstance(stdin, str) else None,
     )

@@ -25,11 +25,12 @@ from hostler.templates import located_references
 from hostler.worker_code import check_found
 from hostler.workflows import Workflow
 from hostres.errors import HostlerError
+from hostres.masking import own_mask
 from store.activation import held_back
 from store.plans import GateExecutor, GraphPlan, PlannedNode
-from store.records import graph_plan_sha256
+from store.records import document, encode
 from store.references import Reference
-from store.values import check
+from store.values import Domain, canonical, check, digest_bytes
 
 Found = list[tuple[tuple[str | int, ...], Reference]]
 
@@ -121,9 +122,11 @@ def compile_workflow(
         limits=workflow.limits,
         bundle_sha256=bundle.sha256 if bundle and computes else None,
     )
+    data = encode(plan)
+    _refuse_secrets(plan, data)
     return Compiled(
         plan=plan,
-        plan_sha256=graph_plan_sha256(plan),
+        plan_sha256=digest_bytes(Domain.GRAPH_PLAN, data),
         bundle=bundle.data if bundle else None,
         bundle_sha256=bundle.sha256 if bundle else None,
         source=source or located.source,
@@ -146,6 +149,18 @@ def _nodes(drafts: Mapping[str, Draft]) -> tuple[PlannedNode, ...]:
             raise invalid(waits, "take that away, or use another kind of gate")
     dependencies = held_back(dependencies, gates)
     return tuple(_planned(drafts[key], dependencies[key]) for key in in_order(dependencies))
+
+
+def _refuse_secrets(plan: GraphPlan, data: bytes) -> None:
+    """Refuse a plan with a secret in it: it is stored and shown."""
+    mask = own_mask()
+    if not mask.finds(data):
+        return
+    where = next((f"node {node.key}" for node in plan.nodes if mask.finds(canonical(document(node)))), "an input")
+    raise invalid(
+        f"{where} of workflow {plan.workflow} holds a secret, which would be stored and shown",
+        'give a command the name of a variable instead, as {"$secret": NAME} in its env, or let the code read it',
+    )
 
 
 def _checked(draft: Draft, drafts: Mapping[str, Draft]) -> tuple[str, ...]:

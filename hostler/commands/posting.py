@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from actors.secrets import without
 from hostler.commands.places import whole
 from hostler.config import Config
 from hostler.host import Host
 from hostler.principal import principal
 from hostres.errors import Code, HostlerError
+from hostres.masking import own_mask
 from store.approvals import Refused, Standing, judge
 from store.clock import SystemClock
 from store.contracts import EventKind, NodeRecord, Request, RequestKind
@@ -126,8 +128,8 @@ def ask(
         node=node.key if node else None,
         plan_sha256=plan_sha256,
         principal=principal(),
-        reason=reason,
-        data=data or {},
+        reason=own_mask().text(reason),
+        data={name: without(value, own_mask()) for name, value in (data or {}).items()},
         at=clock.now().at,
     )
     ruling = judge(request, subject.standing(request, node), rules=Config.load().rules)
