@@ -12,6 +12,7 @@ from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING, Final, Protocol
 
+from actors.bounds import check_program, check_target
 from actors.control import Control, OperationAborted
 from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
@@ -22,6 +23,7 @@ from store.policy import FailureCode
 if TYPE_CHECKING:
     from hostres.lease import Lease
     from hostres.process import Ended
+    from store.terms import Envelope
 
 __all__ = ["Completed", "Context", "OperationAborted", "OperationFailed"]
 
@@ -75,6 +77,7 @@ class Assignment:
     Attributes:
         folder: Where the run was created; relative paths resolve against it.
         niceness: How far its processes stand behind others.
+        envelope: What it may do at most; None where nothing is kept from it.
 
     """
 
@@ -83,6 +86,7 @@ class Assignment:
     attempt: int
     folder: Path
     niceness: Niceness | None = None
+    envelope: "Envelope | None" = None
 
     @property
     def idempotency_key(self) -> str:
@@ -146,6 +150,11 @@ class Context:
         return self._assignment.niceness
 
     @property
+    def envelope(self) -> "Envelope | None":
+        """What this node may do at most; None where nothing is kept from it."""
+        return self._assignment.envelope
+
+    @property
     def cancelled(self) -> bool:
         """Whether this attempt was asked to stop."""
         return self._control.reason is not None
@@ -204,6 +213,8 @@ class Context:
         logs = self._host.next_logs()
         out, err = Tail(on_stdout), Tail(on_stderr)
         words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in argv]
+        if self.envelope is not None:
+            check_program(self.envelope, words[0])
         tree = Supervised.start(
             words,
             env={**self.environment(), **(env or {})},
@@ -263,6 +274,8 @@ class Context:
             raise OperationFailed(
                 FailureCode.CONFLICT, f"{final} is a link, a folder or a device, not a file", "choose another target"
             )
+        if self.envelope is not None:
+            check_target(self.envelope, final, self.folder)
         self.before_publication()
         publish_file(start, final, keep=not start.resolve().is_relative_to(self.workspace.resolve()))
         return final

@@ -352,6 +352,7 @@ class Scheduler(Shell):
                     attempt=action.attempt,
                     folder=self._folder,
                     niceness=self._services.niceness,
+                    envelope=self._state.nodes[action.node].envelope,
                 ),
                 host=port,
                 lease=lease,

@@ -65,6 +65,7 @@ class Start(_Message):
         bundled: Whether a `Bundle` follows.
         max_output_bytes: Limit of the canonical output.
         lease: None for a node that claims nothing.
+        envelope: What the node may do at most, as JSON; None where nothing is kept from it.
 
     """
 
@@ -76,6 +77,7 @@ class Start(_Message):
     bundled: bool
     max_output_bytes: int
     lease: LeaseAt | None
+    envelope: dict[str, JsonValue] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from hostler.workflows import Workflow
 from hostres.errors import HostlerError
 from hostres.masking import own_mask
 from store.activation import held_back
+from store.envelopes import problems
 from store.plans import GateExecutor, GraphPlan, PlannedNode
 from store.records import document, encode
 from store.references import Reference
@@ -122,6 +123,9 @@ def compile_workflow(
         limits=workflow.limits,
         bundle_sha256=bundle.sha256 if bundle and computes else None,
     )
+    beyond = next(problems(plan.nodes, str(folder.absolute())), None)
+    if beyond is not None:
+        raise invalid(beyond, "keep what a node may do within what its parent may")
     data = encode(plan)
     _refuse_secrets(plan, data)
     return Compiled(

@@ -23,7 +23,7 @@ from store.terms import Terms
 
 LATER: Final = {
     "limits": frozenset({"per_owner", "per_parent", "budget"}),
-    "node": frozenset({"parent", "owner", "budget", "authority", "evidence"}),
+    "node": frozenset({"parent", "owner", "budget", "evidence"}),
     "executor": frozenset({"agent"}),
 }
 """Fields of the format that this version does not act on; to ignore them would be to break a promise."""

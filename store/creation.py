@@ -9,6 +9,7 @@ from store.activation import early
 from store.chain import GENESIS
 from store.clock import Stamp
 from store.contracts import EventKind, NodeRecord, RunRecord
+from store.envelopes import problems
 from store.heads import Head, append_events, counts_text
 from store.lifecycle import RunStatus, Status
 from store.limits import Limits
@@ -76,6 +77,9 @@ def _check_nodes(record: RunRecord, plan: GraphPlan) -> None:
         if missing:
             raise _refuse(record, f"node {node.key} does not come after {', '.join(missing)}")
         seen.add(node.key)
+    beyond = next(problems(plan.nodes, record.folder), None)
+    if beyond is not None:
+        raise _refuse(record, beyond, "keep what a node may do within what its parent may")
     too_early = early(plan)
     if too_early is not None:
         raise _refuse(record, f"node {too_early} does not wait for its activation gates alone, or for all of them")

@@ -9,6 +9,8 @@ from pydantic import JsonValue
 from store.values import Domain, digest
 
 LONGEST_KEY: Final = 512
+FILE: Final = "file:"
+"""How the key of a file begins."""
 
 
 def publication_keys(folder: str, fields: Sequence[str], value: JsonValue) -> tuple[str, ...]:
@@ -30,6 +32,6 @@ def publication_keys(folder: str, fields: Sequence[str], value: JsonValue) -> tu
             found = found.get(name) if isinstance(found, dict) else None
         for path in found if isinstance(found, list) else [found]:
             if isinstance(path, str):
-                key = f"file:{normpath(join(folder, path))}"
+                key = f"{FILE}{normpath(join(folder, path))}"
                 keys.add(key if len(key) <= LONGEST_KEY else f"file-sha256:{digest(Domain.INPUT, key)}")
     return tuple(sorted(keys))

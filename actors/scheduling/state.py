@@ -12,11 +12,13 @@ from pydantic import JsonValue
 
 from store.approvals import Accepted
 from store.contracts import GrantAction, NodeRecord, Request, RunRecord
+from store.envelopes import envelope_of
 from store.lifecycle import RunStatus, Status
 from store.plans import ComputeExecutor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
 from store.policy import Effect, Resume
 from store.receipts import Receipt
 from store.rules import DEFAULT_RULES, Matter, Rule
+from store.terms import Envelope
 from store.transactions import Claimed, Fence
 
 
@@ -48,6 +50,7 @@ class NodeState:
         reconciling: Whether its attempt is over and what it did is being found out.
         asks: How often the machine was asked; an answer to an earlier ask does not count.
         asking: Whether it waits for the machine.
+        envelope: What it may do at most; None where nothing is kept from it.
 
     """
 
@@ -65,6 +68,7 @@ class NodeState:
     reconciling: bool = False
     asks: int = 0
     asking: bool = False
+    envelope: Envelope | None = None
 
     @property
     def key(self) -> str:
@@ -245,6 +249,8 @@ def load(
     )
     state.receipts.update((receipt.receipt_id, receipt) for receipt in claimed.receipts)
     for node in nodes.values():
+        if node.planned.terms is not None:
+            node.envelope = envelope_of(node.key, planned)
         state.tally[node.status] += 1
         for key in node.planned.dependencies:
             dependency = nodes[key]

@@ -14,10 +14,12 @@ from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
 from hostres.errors import HostlerError
 from store.contracts import EventKind, Failure
+from store.envelopes import beyond_keys
 from store.lifecycle import Status
 from store.plans import NodePlan, PlanPhase
 from store.policy import FailureCode
 from store.rules import GATE_RULE, Action, Verdict, preparation_verdict, verdict
+from store.terms import Envelope
 
 
 def fill(turn: Turn) -> None:
@@ -49,8 +51,24 @@ def _take_up(turn: Turn, node: NodeState) -> None:
         failure = Failure(code=FailureCode.INVALID_DATA, message=message, todo=todo)
         fail(turn, node, Status.FAILED, failure)
         return
+    if node.envelope is not None and not _within(turn, node, node.envelope, node.plan):
+        return
     if _authorized(turn, node, node.plan):
         _queue(turn, node, node.plan)
+
+
+def _within(turn: Turn, node: NodeState, envelope: Envelope, plan: NodePlan) -> bool:
+    """Fail *node* if it is going to publish what its authority does not own; nobody can approve that."""
+    path = beyond_keys(envelope, plan.keys, turn.state.record.folder)
+    if path is None:
+        return True
+    failure = Failure(
+        code=FailureCode.AUTHORIZATION_REQUIRED,
+        message=storable(f"its authority does not own the path {path}, which it is to publish", 4000),
+        todo="let its authority name it, or give it to a node that may",
+    )
+    fail(turn, node, Status.FAILED, failure)
+    return False
 
 
 def _authorized(turn: Turn, node: NodeState, plan: NodePlan) -> bool:

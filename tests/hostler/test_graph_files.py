@@ -127,7 +127,7 @@ def test_a_registered_operation_can_be_named(tmp_path: Path) -> None:
     assert "nodes[0]: node a: there is no operation files.publsh@1; use one of: files.publish@1" in line
 
 
-@pytest.mark.parametrize("field", ["parent", "owner", "budget", "authority", "evidence"])
+@pytest.mark.parametrize("field", ["parent", "owner", "budget", "evidence"])
 def test_fields_of_nodes_that_this_version_does_not_act_on_are_refused_by_name(tmp_path: Path, field: str) -> None:
     line = refusal(write(tmp_path, node(**{field: 1})))
     assert f"nodes[0].{field}: this version does not know {field} yet" in line
