@@ -45,6 +45,7 @@ from store.clock import Stamp, instant
 from store.contracts import Request, RequestKind
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, Status, run_status
 from store.policy import FailureCode, Resume
+from store.receipts import ReceiptState
 from store.requests import cancel_id
 from store.transactions import Transaction
 from tests.actors.support import HUMAN, RUN_ID, Model, rule
@@ -54,6 +55,8 @@ from tests.store.stores import AnyStore
 
 UNKNOWN = {Status.AMBIGUOUS, Status.AMBIGUOUS_CODE}
 MOST_STEPS = 4000
+
+AGENT = "agent:night"
 
 
 class World:
@@ -327,7 +330,10 @@ class World:
         happened = self.effects.happened[key] > 0
         match status:
             case Status.APPROVAL_REQUIRED:
-                self.ask(self.random.choice([RequestKind.APPROVE, RequestKind.APPROVE, RequestKind.DENY]), key)
+                if self.random.random() < 0.5:
+                    self.give_receipt(key)
+                else:
+                    self.ask(self.random.choice([RequestKind.APPROVE, RequestKind.APPROVE, RequestKind.DENY]), key)
             case Status.AMBIGUOUS:
                 outcome = "completed" if happened else self.random.choice(["failed", "retry"])
                 self.ask(RequestKind.SETTLE, key, outcome=outcome, value={"settled": True})
@@ -341,7 +347,18 @@ class World:
                 return False
         return True
 
-    def ask(self, kind: RequestKind, node: str | None, **data) -> None:
+    def give_receipt(self, key: str) -> None:
+        """Let a person give leave, and an agent use it, once or more often, unless it was taken back before."""
+        name = f"receipt-{self.requests}"
+        self.ask(RequestKind.RECEIPT, key, receipt=name, subject=AGENT, action="approve", lasts_ms=3_600_000)
+        while self.inbox and self.random.random() < 0.9:  # who uses it has mostly waited for it
+            self.deliver(self.inbox[0])
+        if self.random.random() < 0.2:
+            self.ask(RequestKind.REVOKE, None, receipt=name)
+        for _ in range(self.random.randint(1, 3)):
+            self.ask(RequestKind.APPROVE, key, principal=AGENT, receipt=name)
+
+    def ask(self, kind: RequestKind, node: str | None, *, principal: str = HUMAN, **data) -> None:
         """Post a request, which the store keeps until the host has consumed it."""
         if self.state.left:
             return
@@ -352,7 +369,7 @@ class World:
             kind=kind,
             node=node,
             plan_sha256=self.state.nodes[node].record.frozen_sha256 if node else None,
-            principal=HUMAN,
+            principal=principal,
             data=data,
             at="2026-01-01T00:00:00.000Z",
         )
@@ -376,6 +393,10 @@ class World:
         if not self.uncommitted:
             assert {node.key: node.record for node in nodes} == self.model.records
             assert state.status is self.model.status
+            used = [one.receipt_id for one in state.receipts.values() if one.state is ReceiptState.USED]
+            granted = [grant.receipt_id for grant in self.model.grants if grant.receipt_id is not None]
+            assert sorted(used) == sorted(granted), "a receipt is used once, and with the grant that it gives"
+            assert not [one for one in self.model.grants if one.principal != HUMAN], "only people give leave"
         self.finished |= {key for key, record in self.model.records.items() if record.status is Status.COMPLETED}
 
     def check_end(self) -> None:
