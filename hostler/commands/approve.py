@@ -58,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     with reading() as (home, reader):
         subject = look_at(reader, args.run)
         desk = _Desk(home, reader, subject, deny=args.deny, reason=args.reason, json=args.json)
-        for option, given in (("--plan", args.plan), ("--receipt", args.receipt)):
+        for option, given in (("--plan names the plan", args.plan), ("--receipt names a receipt", args.receipt)):
             if args.node is None and given is not None:
-                raise HostlerError(Code.INVALID_DATA, f"{option} is about one node, and no node is named", "give NODE")
+                raise HostlerError(Code.INVALID_DATA, f"{option} of one node, and no node is named", "give NODE")
         if args.receipt is not None and args.deny:
             raise HostlerError(Code.INVALID_DATA, "a receipt gives leave, and --deny refuses it", "leave one out")
         if args.node is None:
