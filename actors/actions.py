@@ -7,8 +7,9 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from actors.agent_requests import AgentTask
+from store.approvals import Standing
 from store.contracts import NodeRecord, Request
-from store.lifecycle import RunStatus, Status
+from store.lifecycle import RunStatus
 from store.plans import NodePlan
 from store.policy import FailureCode
 from store.workspace import GitWorkspace
@@ -215,18 +216,12 @@ class Judge:
     """Ask authority about a request, given what it is about.
 
     Attributes:
-        status: Of the node, None for a request about the whole run.
-        plan_sha256: The node's exact plan.
-        parents_owner: Id of the owner of the node's parent.
-        revision: Of the node's input.
+        standing: How that stands.
 
     """
 
     request: Request
-    status: Status | None
-    plan_sha256: str | None
-    parents_owner: str | None = None
-    revision: int = 0
+    standing: Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from actors.actions import Address
 from actors.host_messages import WantRuling
 from actors.messages import Judged
 from actors.shell import Shell, tell
-from store.approvals import DEFAULT_RULES, Rule, judge
+from store.approvals import judge
+from store.rules import DEFAULT_RULES, Rule
 
 
 class Authorization(Shell):
@@ -23,14 +24,7 @@ class Authorization(Shell):
         """Judge one request."""
         match message:
             case WantRuling(judge=case, reply_to=reply_to):
-                ruling = judge(
-                    case.request,
-                    status=case.status,
-                    plan_sha256=case.plan_sha256,
-                    rules=self._rules,
-                    parents_owner=case.parents_owner,
-                    revision=case.revision,
-                )
+                ruling = judge(case.request, case.standing, rules=self._rules)
                 tell(reply_to, Judged(request=case.request, ruling=ruling))
             case _:
                 super().handle(message)

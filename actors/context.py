@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from pydantic import ValidationError
 
+from actors.bounds import check_program, check_target
 from actors.control import Control, OperationAborted
 from actors.evidence_file import MAX_PIECES
 from actors.evidence_file import NAME as EVIDENCE_FILE
@@ -23,6 +24,7 @@ from actors.failures import OperationFailed
 from actors.publication import is_special, publish_file
 from actors.worktrees import REPOSITORY_VARIABLES
 from hostres.heartbeat import HEARTBEAT_FD
+from hostres.masking import Mask
 from hostres.niceness import Niceness
 from store.amounts import Usage
 from store.policy import FailureCode
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from actors.heartbeats import Advance, BeatPipe
     from hostres.lease import Lease
     from hostres.process import Ended
+    from store.terms import Envelope
 
 __all__ = ["Completed", "Context", "OperationAborted", "OperationFailed"]
 
@@ -95,6 +98,7 @@ class Assignment:
         niceness: How far its processes stand behind others.
         beats: Whether its processes get a descriptor to beat on.
         in_repository: Whether its workspace is a worktree, in which nothing may lie but its work.
+        envelope: What it may do at most; None where nothing is kept from it.
 
     """
 
@@ -105,6 +109,7 @@ class Assignment:
     niceness: Niceness | None = None
     beats: bool = False
     in_repository: bool = False
+    envelope: "Envelope | None" = None
 
     @property
     def idempotency_key(self) -> str:
@@ -174,6 +179,11 @@ class Context:
         return self._assignment.niceness
 
     @property
+    def envelope(self) -> "Envelope | None":
+        """What this node may do at most; None where nothing is kept from it."""
+        return self._assignment.envelope
+
+    @property
     def cancelled(self) -> bool:
         """Whether this attempt was asked to stop."""
         return self._control.reason is not None
@@ -211,7 +221,7 @@ class Context:
         """Where a command finds its input."""
         return self._beside / "input.json"
 
-    def run(
+    def run(  # noqa: PLR0913 - what a program can be given
         self,
         argv: Sequence[Argument],
         *,
@@ -222,6 +232,7 @@ class Context:
         on_stderr: Callable[[bytes], None] | None = None,
         check: bool = True,
         keep_stdout: bool = True,
+        secrets: Sequence[str] = (),
     ) -> Completed:
         """Run a program to its end, as a tree that the host supervises.
 
@@ -238,6 +249,7 @@ class Context:
             on_stderr: Likewise.
             check: Whether another exit code than 0 is a failure.
             keep_stdout: Whether its output is kept in the node's log, as it is.
+            secrets: Values that its logs and its failure must not show, besides those that `HOSTLER_SECRETS` marks.
 
         Returns:
             The exit code and the ends of both streams; both are kept whole, within a bound, in the node's logs.
@@ -253,6 +265,8 @@ class Context:
         logs = self._host.next_logs()
         out, err = Tail(on_stdout), Tail(on_stderr)
         words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in argv]
+        if self.envelope is not None:
+            check_program(self.envelope, words[0])
         with _beats(self._assignment) as pipe:
             tree = Supervised.start(
                 words,
@@ -266,6 +280,7 @@ class Context:
                 stderr_log=logs[1],
                 on_stdout=out.feed,
                 on_stderr=err.feed,
+                mask=Mask.of(os.environ, secrets),
             )
             with self._control.supervising(tree):
                 if pipe is not None:
@@ -314,6 +329,8 @@ class Context:
             raise OperationFailed(
                 FailureCode.CONFLICT, f"{final} is a link, a folder or a device, not a file", "choose another target"
             )
+        if self.envelope is not None:
+            check_target(self.envelope, final, self.folder)
         self.before_publication()
         publish_file(start, final, keep=not start.resolve().is_relative_to(self.workspace.resolve()))
         return final

@@ -78,6 +78,7 @@ class Conversation:
             max_output_bytes=self._plan.policy.max_output_bytes,
             lease=lease_at(lease) if lease is not None else None,
             beats=self._plan.policy.heartbeat is not None,
+            envelope=None if context.envelope is None else context.envelope.model_dump(mode="json"),
         )
         with contextlib.suppress(OSError):
             self._channel.send(frame_of(start, canonical(self._plan.input)))

@@ -25,10 +25,12 @@ from actors.messages import Progress, PublicationWanted, Returned, SpendingRepor
 from actors.outcomes import Failed, Outcome, Release
 from actors.pace import Pace
 from actors.pulse import Pulse
+from actors.secrets import mask_of, masked
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, perform
 from hostres.lease import Lease, current_lease
+from hostres.masking import own_mask
 from store.amounts import Usage
 from store.policy import FailureCode
 
@@ -95,7 +97,7 @@ class Executor(Shell):
             )
         finally:
             current_lease.reset(outer)
-        self._ended(outcome)
+        self._ended(masked(outcome, mask_of(self._job.plan)))
 
     def _ended(self, outcome: Outcome) -> None:
         release = None
@@ -185,10 +187,11 @@ class Port:
         """Pass progress on, as often as is any use; it is a sign of life as well."""
         self.beat()
         if self._pace.due(fraction):
+            shown = own_mask().text(text)
             tell(
                 self._scheduler,
                 Progress(
-                    node=self._node, attempt=self._attempt, fraction=fraction, text=text, speed=speed, left_s=left_s
+                    node=self._node, attempt=self._attempt, fraction=fraction, text=shown, speed=speed, left_s=left_s
                 ),
             )
 

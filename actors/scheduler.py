@@ -81,6 +81,7 @@ from actors.pulse import Pulse
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
+from actors.secrets import mask_of, masked_plan
 from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, opened, write_log
@@ -88,12 +89,14 @@ from actors.worktrees import Tree, integrated
 from hostres.errors import HostlerError
 from hostres.lease import Lease
 from hostres.leftovers import Leftover, end_leftovers, find_leftovers
+from hostres.masking import own_mask
 from hostres.niceness import Niceness
 from store.clock import Clock
 from store.home import Home
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
 from store.policy import FailureCode
 from store.references import references
+from store.rules import DEFAULT_RULES, Rule
 from store.transactions import Claimed
 
 log = logging.getLogger(__name__)
@@ -136,6 +139,7 @@ class Services:
     machine_folder: Path
     clock: Clock
     niceness: Niceness | None = None
+    rules: tuple[Rule, ...] = DEFAULT_RULES
 
 
 class Scheduler(Shell):
@@ -166,6 +170,7 @@ class Scheduler(Shell):
             claimed,
             jobs=self._adopt.jobs,
             release_at_rest=self._adopt.release_at_rest,
+            rules=self._services.rules,
             ports={name: operation.ports for name, operation in self._adopt.operations.items()},
             lacking=self._adopt.lacking,
         )
@@ -371,7 +376,7 @@ class Scheduler(Shell):
         self._planners[action.node, action.number] = control
 
         def work() -> None:
-            said = answer(question, planning)
+            said = masked_plan(answer(question, planning), own_mask())
             tell(address, PlannerAnswered(node=action.node, number=action.number, answer=said))
 
         self._services.threads.start(work)
@@ -423,7 +428,7 @@ class Scheduler(Shell):
                 entry=self._adopt.entry,
                 files=self._files(action) if previous is None else (),
                 task=action.task if isinstance(action, Dispatch) else None,
-                write_log=lambda stream, text: write_log(logs(stream), text),
+                write_log=lambda stream, text: write_log(logs(stream), mask_of(action.plan).text(text)),
                 assignment=Assignment(
                     run_id=self._run_id,
                     node=action.node,
@@ -432,6 +437,7 @@ class Scheduler(Shell):
                     niceness=self._services.niceness,
                     beats=pulse is not None,
                     in_repository=action.plan.workspace is not None,
+                    envelope=self._state.nodes[action.node].envelope,
                 ),
                 host=port,
                 lease=lease,

@@ -46,6 +46,7 @@ from store.clock import Clock
 from store.home import Home
 from store.hosts import HostIdentity
 from store.lifecycle import RUN_RESTING
+from store.rules import DEFAULT_RULES, Rule
 from store.run_store import RunStore as Store
 from store.transactions import Claimed
 
@@ -64,6 +65,7 @@ class Parts:
     coordinator: Coordinator
     open_store: Callable[[], Store]
     threads: WorkThreads
+    rules: tuple[Rule, ...] = DEFAULT_RULES
 
 
 @dataclass(slots=True)
@@ -170,7 +172,7 @@ class Supervisor(Shell):
                 ),
             ),
             _Child("host-resources", lambda: HostResources.start(coordinator=parts.coordinator, parent=parent)),
-            _Child("authorization", lambda: Authorization.start(parent=parent)),
+            _Child("authorization", lambda: Authorization.start(rules=parts.rules, parent=parent)),
         )
 
     def _start_services(self, first: int) -> None:
@@ -187,6 +189,7 @@ class Supervisor(Shell):
             machine_folder=Path(self._parts.coordinator.machine.folder),
             clock=self._parts.clock,
             niceness=self._parts.coordinator.niceness,
+            rules=self._parts.rules,
         )
 
     def _create(self, message: CreateRun) -> None:

@@ -22,6 +22,7 @@ from actors.evidence_file import VARIABLE, read_evidence
 from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, failed_by, fault_of, fault_of_code, too_large
 from actors.operations import Compute, Entry, Operation, Previous, Reconciliation
 from actors.outcomes import Aborted, Found, Outcome, Value
+from actors.secrets import name_of, resolved
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from store.content import sha256_of
@@ -155,9 +156,13 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
     given_files = {VARIABLE: str(context.evidence_file), INPUT: str(context.input_file)}
     if given.get("value") is not None:
         context.input_file.write_bytes(orjson.dumps(given["value"]))
+    named = {name: name_of(text) for name, text in (given.get("env") or {}).items()}
+    secrets = {name: resolved(secret) for name, secret in named.items() if secret is not None}
+    plain = {name: _word(text) for name, text in (given.get("env") or {}).items() if name not in secrets}
     completed = context.run(
         argv,
-        env={name: _word(text) for name, text in (given.get("env") or {}).items()} | given_files,
+        env=plain | secrets | given_files,
+        secrets=tuple(secrets.values()),
         cwd=context.path(executor.cwd) if executor.cwd is not None else None,
         stdin=stdin.encode() if isinstance(stdin, str) else None,
     )

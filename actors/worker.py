@@ -18,6 +18,7 @@ from actors.frames import Channel, FrameError
 from actors.operations import Entry
 from actors.outcomes import Aborted, Outcome, Value
 from actors.worker_messages import MAX_WORDS_OF_WORKER, Stop, frame_of
+from hostres.masking import own_mask
 from hostres.process import Ended, Supervised
 from store.plans import NodePlan
 from store.policy import FailureCode
@@ -117,6 +118,7 @@ def _started(entry: Entry, plan: NodePlan, *, context: Context, host: Host, erro
                 stdout_log=out,
                 stderr_log=err,
                 on_stderr=errors.feed,
+                mask=own_mask(),
                 niceness=context.niceness,
             )
         limit = max(plan.policy.max_output_bytes, MAX_TRACEBACK_BYTES)

@@ -68,6 +68,7 @@ class Start(_Message):
         max_output_bytes: Limit of the canonical output.
         lease: None for a node that claims nothing.
         beats: Whether its processes get a descriptor to beat on.
+        envelope: What the node may do at most, as JSON; None where nothing is kept from it.
 
     """
 
@@ -80,6 +81,7 @@ class Start(_Message):
     max_output_bytes: int
     lease: LeaseAt | None
     beats: bool = False
+    envelope: dict[str, JsonValue] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

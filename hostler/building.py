@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import JsonValue, ValidationError
 
 from actors.operations import Compute, Operation
+from actors.secrets import REFERENCE, name_of
 from hostler.agent_nodes import (
     AGENT_INPUT,
     AGENT_OUTPUT,
@@ -212,7 +213,7 @@ class Build:
             check_variable(name, subject)
         template = {
             "argv": [self._word(word, subject, f"argv[{index}]") for index, word in enumerate(words)],
-            "env": {name: self._word(word, subject, f"env.{name}") for name, word in variables.items()},
+            "env": {name: self._variable(word, subject, f"env.{name}") for name, word in variables.items()},
             "stdin": None if stdin is None else self._word(stdin, subject, "stdin", text_only=True),
             "value": self.template(input, subject, "input"),
         }
@@ -403,6 +404,14 @@ class Build:
         word = self.template(value, subject, what)
         check_word(word, f"{subject}: {what}", text_only=text_only)
         return word
+
+    def _variable(self, value: Any, subject: str, what: str) -> JsonValue:
+        """Return a variable of a command: a word, or the name of a secret that it gets only when it starts."""
+        secret = name_of(value)
+        if secret is None:
+            return self._word(value, subject, what)
+        check_variable(secret, f"{subject}: {what}")
+        return {REFERENCE: secret}
 
     def _own(self, handle: NodeHandle, subject: str) -> NodeHandle:
         if handle.build is not self:

@@ -6,7 +6,7 @@ Nothing runs and nothing is written. The work is linear in nodes and references.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -25,11 +25,14 @@ from hostler.templates import located_references
 from hostler.worker_code import check_found
 from hostler.workflows import Workflow
 from hostres.errors import HostlerError
+from hostres.masking import own_mask
+from store.activation import held_back
 from store.delegation import delegation_fault
-from store.plans import GraphPlan, PlannedNode
-from store.records import graph_plan_sha256
+from store.envelopes import problems
+from store.plans import GateExecutor, GraphPlan, PlannedNode
+from store.records import document, encode
 from store.references import Reference
-from store.values import check
+from store.values import Domain, canonical, check, digest_bytes
 
 Found = list[tuple[tuple[str | int, ...], Reference]]
 
@@ -58,6 +61,9 @@ class Compiled:
     folder: str
     operations: Mapping[tuple[str, int], Operation] = field(default_factory=dict)
     computes: Mapping[str, Compute] = field(default_factory=dict)
+
+
+ACTIVATION: Final = GateExecutor(gate="activation")
 
 
 def compile_workflow(
@@ -121,9 +127,14 @@ def compile_workflow(
         limits=workflow.limits,
         bundle_sha256=bundle.sha256 if bundle and computes else None,
     )
+    beyond = next(problems(plan.nodes, str(folder.absolute())), None)
+    if beyond is not None:
+        raise invalid(beyond, "keep what a node may do within what its parent may")
+    data = encode(plan)
+    _refuse_secrets(plan, data)
     return Compiled(
         plan=plan,
-        plan_sha256=graph_plan_sha256(plan),
+        plan_sha256=digest_bytes(Domain.GRAPH_PLAN, data),
         bundle=bundle.data if bundle else None,
         bundle_sha256=bundle.sha256 if bundle else None,
         source=source or located.source,
@@ -139,7 +150,25 @@ def compile_workflow(
 
 def _nodes(drafts: Mapping[str, Draft]) -> tuple[PlannedNode, ...]:
     dependencies = {key: _checked(draft, drafts) for key, draft in drafts.items()}
+    gates = [key for key, draft in drafts.items() if draft.executor == ACTIVATION]
+    for key in gates:
+        if dependencies[key]:
+            waits = f"node {key}: an activation gate comes before everything, and it waits for {dependencies[key][0]}"
+            raise invalid(waits, "take that away, or use another kind of gate")
+    dependencies = held_back(dependencies, gates)
     return tuple(_planned(drafts[key], dependencies[key]) for key in in_order(dependencies))
+
+
+def _refuse_secrets(plan: GraphPlan, data: bytes) -> None:
+    """Refuse a plan with a secret in it: it is stored and shown."""
+    mask = own_mask()
+    if not mask.finds(data):
+        return
+    where = next((f"node {node.key}" for node in plan.nodes if mask.finds(canonical(document(node)))), "an input")
+    raise invalid(
+        f"{where} of workflow {plan.workflow} holds a secret, which would be stored and shown",
+        'give a command the name of a variable instead, as {"$secret": NAME} in its env, or let the code read it',
+    )
 
 
 def _checked(draft: Draft, drafts: Mapping[str, Draft]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import platformdirs
 
@@ -21,9 +21,12 @@ from hostres.errors import HostlerError
 from hostres.folders import machine_folder
 from hostres.settings import MACHINE_KEYS, MachineSettings, machine_settings
 
+if TYPE_CHECKING:
+    from store.rules import Rule
+
 HOME: Final = "HOSTLER_HOME"
 KNOWN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {"limits": ("nodes",), "machine": MACHINE_KEYS, "service": SERVICE_KEYS}
+    {"authority": ("confirm", "rule"), "limits": ("nodes",), "machine": MACHINE_KEYS, "service": SERVICE_KEYS}
 )
 """Section → its keys."""
 MOST_NODES: Final = 1_000_000
@@ -41,6 +44,8 @@ class Config:
         machine: What it says of the machine.
         max_nodes: How many nodes an authored workflow may have.
         service: What it says of the background service.
+        own_rules: The user's own authority rules, which come before the default ones.
+        on_terminal: Whether every approval is confirmed on the terminal.
 
     """
 
@@ -51,6 +56,15 @@ class Config:
     machine: MachineSettings = field(default_factory=MachineSettings)
     max_nodes: int = MAX_NODES
     service: ServiceSettings = field(default_factory=ServiceSettings)
+    own_rules: "tuple[Rule, ...]" = ()
+    on_terminal: bool = False
+
+    @property
+    def rules(self) -> "tuple[Rule, ...]":
+        """All authority rules, in order."""
+        from store.rules import DEFAULT_RULES  # noqa: PLC0415 - most commands ask no rule
+
+        return (*self.own_rules, *DEFAULT_RULES)
 
     @property
     def capacity(self) -> Mapping[str, int]:
@@ -74,6 +88,7 @@ class Config:
         settings = read_configuration(path)
         _check_keys(settings, path)
         home = environ.get(HOME)
+        own_rules, on_terminal = _authority(settings, path)
         place = _named(home) if home else platformdirs.user_state_path("hostler").absolute()
         return cls(
             home=require_utf8(place, "the state folder"),
@@ -83,6 +98,8 @@ class Config:
             exists=path.exists(),
             max_nodes=_nodes(settings, path),
             service=service_settings(settings, path),
+            own_rules=own_rules,
+            on_terminal=on_terminal,
         )
 
 
@@ -107,6 +124,15 @@ def _check_keys(settings: Mapping[str, Any], path: Path) -> None:
 def _unknown(key: str, known: list[str], path: Path) -> HostlerError:
     nearest = get_close_matches(key, known, n=1, cutoff=0)[0]
     return invalid(f"configuration {path}: there is no key {key}", f"take it out; the nearest known one is {nearest}")
+
+
+def _authority(settings: Mapping[str, Any], path: Path) -> "tuple[tuple[Rule, ...], bool]":
+    if "authority" not in settings:
+        return (), False
+    from hostler.authority import read_authority  # noqa: PLC0415 - most files have no such section
+
+    read = read_authority(settings, path)
+    return read.rules, read.on_terminal
 
 
 def _nodes(settings: Mapping[str, Any], path: Path) -> int:

@@ -1,7 +1,7 @@
 """Workflows without Python: graph files in JSON, TOML or YAML, one model for all three."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,11 +22,6 @@ from store.plans import MAX_PRIORITY, RunLimits
 from store.policy import Effect, Heartbeat, Resume, Retry
 from store.references import substitute_inputs
 from store.terms import Terms
-
-LATER: Final = {
-    "node": frozenset({"authority"}),
-}
-"""Fields of the format that this version does not act on; to ignore them would be to break a promise."""
 
 INPUT_NAME: Final = re.compile(r"[A-Za-z_][\w-]*")
 TERMS: Final = set(Terms.model_fields)
@@ -172,8 +167,6 @@ def parse_graph(document: JsonValue, subject: str) -> Graph:
         HostlerError: It has another shape (invalid-data with the place in the document).
 
     """
-    for at in _later(document):
-        raise invalid(f"{subject}: {place(at)}: this version does not know {at[-1]} yet", "leave it out")
     try:
         graph = Graph.model_validate(document)
     except ValidationError as error:
@@ -190,17 +183,6 @@ def parse_graph(document: JsonValue, subject: str) -> Graph:
                 "use an operation or a command, or write the workflow in Python",
             )
     return graph
-
-
-def _later(document: JsonValue) -> Iterator[tuple[str | int, ...]]:
-    """Yield the places of fields that belong to later versions."""
-    if not isinstance(document, dict):
-        return
-    nodes = document.get("nodes")
-    for index, node in enumerate(nodes if isinstance(nodes, list) else ()):
-        if not isinstance(node, dict):
-            continue
-        yield from (("nodes", index, name) for name in node if name in LATER["node"])
 
 
 def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ from hostler.worker_code import RunEntries
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
-from store.approvals import Refused, judge
+from store.approvals import Refused, Standing, judge
 from store.clock import SystemClock
 from store.contracts import Request, RequestKind, RunRecord
 from store.home import Home
@@ -237,6 +237,7 @@ class Host:
                 coordinator=self._coordinator,
                 open_store=self._open_store,
                 threads=self._threads,
+                rules=self.config.rules,
             ),
             gave_up=self._give_up,
         )
@@ -494,7 +495,7 @@ class Host:
             data={"nodes": list(lacking)},
             at=self._clock.now().at,
         )
-        ruling = judge(request, status=None, plan_sha256=None)
+        ruling = judge(request, Standing(), rules=self.config.rules)
         if isinstance(ruling, Refused):
             raise HostlerError(ruling.code, ruling.what, ruling.todo)
         post(self._home, request, clock=self._clock)

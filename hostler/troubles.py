@@ -57,7 +57,9 @@ def _report(error: HostlerError, *, debug: bool) -> int:
         import traceback  # noqa: PLC0415 (seldom needed)
 
         traceback.print_exc()
-    line = "".join(char if char.isprintable() else " " for char in str(error))
+    from hostres.masking import own_mask  # noqa: PLC0415 (only where something is wrong)
+
+    line = "".join(char if char.isprintable() else " " for char in own_mask().text(str(error)))
     sys.stderr.write(f"hostler: {line}\n")
     return EXIT_CODES[error.code]
 

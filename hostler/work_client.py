@@ -24,7 +24,7 @@ from hostler.principal import principal
 from hostres.clock import boot_id
 from hostres.errors import Code, HostlerError
 from store.agent_results import Malformed, read_result
-from store.approvals import Refused, judge
+from store.approvals import Refused, Standing, judge
 from store.clock import SystemClock
 from store.contracts import Event, EventKind, NodeRecord, Request, RequestKind
 from store.home import Home
@@ -320,7 +320,7 @@ class Worker:
         )
         if len(encode(request)) > LARGEST_REQUEST:
             raise HostlerError(Code.INVALID_DATA, "the result is too large to be stored", "put it in a file")
-        ruling = judge(request, status=None, plan_sha256=None)
+        ruling = judge(request, Standing(at=request.at), rules=self._config.rules)
         if isinstance(ruling, Refused):
             raise HostlerError(ruling.code, ruling.what, ruling.todo)
         post(home, request, clock=self._clock)

@@ -208,12 +208,18 @@ class _Work:
 
             lease = InheritedLease.at(start.lease)
             current_lease.set(lease)
+        envelope = None
+        if start.envelope is not None:
+            from store.terms import Envelope  # noqa: PLC0415 - most nodes have none
+
+            envelope = Envelope.model_validate(start.envelope)
         assignment = Assignment(
             run_id=start.run_id,
             node=start.node,
             attempt=start.attempt,
             folder=Path(start.folder),
             beats=start.beats,
+            envelope=envelope,
         )
         return Context(assignment, control=self._control, host=self._host, lease=lease)
 

@@ -28,6 +28,14 @@ class Code(StrEnum):
     WAIT_ABORTED = "wait-aborted"
     OWNERSHIP_LOST = "ownership-lost"
     INTERNAL = "internal"
+    RECEIPT_UNKNOWN = "receipt-unknown"
+    RECEIPT_COLLISION = "receipt-collision"
+    RECEIPT_CONSUMED = "receipt-consumed"
+    RECEIPT_EXPIRED = "receipt-expired"
+    RECEIPT_REJECTED = "receipt-rejected"
+    RECEIPT_WRONG_APPROVER = "receipt-wrong-approver"
+    RECEIPT_NOT_HUMAN = "receipt-not-human"
+    RECEIPT_MISMATCH = "receipt-mismatch"
 
 
 EXIT_CODES: Final[Mapping[Code, int]] = MappingProxyType(
@@ -46,6 +54,14 @@ EXIT_CODES: Final[Mapping[Code, int]] = MappingProxyType(
         Code.WAIT_ABORTED: 130,
         Code.OWNERSHIP_LOST: 70,
         Code.INTERNAL: 70,
+        Code.RECEIPT_UNKNOWN: 4,
+        Code.RECEIPT_COLLISION: 5,
+        Code.RECEIPT_CONSUMED: 5,
+        Code.RECEIPT_EXPIRED: 5,
+        Code.RECEIPT_REJECTED: 5,
+        Code.RECEIPT_WRONG_APPROVER: 5,
+        Code.RECEIPT_NOT_HUMAN: 5,
+        Code.RECEIPT_MISMATCH: 5,
     }
 )
 """The exit code of a command that ends with an error of that code."""

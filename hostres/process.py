@@ -21,6 +21,7 @@ from hostres.errors import Code, HostlerError, unavailable
 from hostres.heartbeat import only_if_inherited
 from hostres.holders import Identity
 from hostres.logs import KEEP_BYTES, BoundedLog
+from hostres.masking import Mask, MaskedLog, Sink
 from hostres.niceness import Niceness, born_nice, lower_session
 from hostres.procfs import command_of, read_process
 from hostres.programs import find_program
@@ -128,6 +129,7 @@ class Supervised:
         on_stdout: Callable[[bytes], None] | None = None,
         on_stderr: Callable[[bytes], None] | None = None,
         keep_bytes: int = KEEP_BYTES,
+        mask: Mask | None = None,
     ) -> Self:
         """Start a program.
 
@@ -144,6 +146,7 @@ class Supervised:
             on_stdout: Called with each piece of output, on the thread that attends to it.
             on_stderr: Likewise for the error output.
             keep_bytes: How much of each stream a log keeps.
+            mask: Takes secrets out of what the logs keep; the callbacks get all of it.
 
         Raises:
             HostlerError: `not-found`: no such program or folder; `unavailable`: it cannot be executed, or the system
@@ -180,9 +183,9 @@ class Supervised:
         outer = env.get(TOKEN)
         environment = {**only_if_inherited(env, leases), TOKEN: f"{outer}:{token}" if outer else token}
         source = stdin if isinstance(stdin, Path) else None
-        logs: list[BoundedLog | None] = []
+        logs: list[Sink | None] = []
         try:
-            logs.extend(BoundedLog(path, keep_bytes) if path else None for path in (stdout_log, stderr_log))
+            logs.extend(_log(path, keep_bytes, mask) for path in (stdout_log, stderr_log))
 
             def start() -> Child:
                 with pinned(cpus):
@@ -351,6 +354,13 @@ def _identity_of_lease(fd: int) -> Identity:
         raise HostlerError(
             Code.OWNERSHIP_LOST, f"the descriptor {fd} of a lease is closed", "ask for a new lease, and keep it open"
         ) from None
+
+
+def _log(path: Path | None, keep_bytes: int, mask: Mask | None) -> Sink | None:
+    if path is None:
+        return None
+    log = BoundedLog(path, keep_bytes)
+    return log if mask is None else MaskedLog(log, mask)
 
 
 def _identity(fd: int) -> Identity:

@@ -8,7 +8,7 @@ import termios
 from collections.abc import Callable
 from typing import IO, Final
 
-from hostres.logs import BoundedLog
+from hostres.masking import Sink
 
 _PIECE: Final = 1 << 18
 _LOG: Final = logging.getLogger("hostres")
@@ -22,9 +22,7 @@ class OutputStream:
 
     """
 
-    def __init__(
-        self, file: IO[bytes] | None, log: BoundedLog | None, callback: Callable[[bytes], None] | None
-    ) -> None:
+    def __init__(self, file: IO[bytes] | None, log: Sink | None, callback: Callable[[bytes], None] | None) -> None:
         assert file is not None
         self._file = file
         self.fd = file.fileno()

@@ -25,6 +25,7 @@ from store.ledgers import load_ledgers
 from store.lifecycle import IMMUTABLE, Status
 from store.limits import Limits
 from store.plans import GraphPlan, NodePlan
+from store.receipts import Receipt
 from store.records import damaged, decode, verified
 from store.requests import is_cancelled, waiting
 from store.transactions import Claimed, Fence, NewEvent
@@ -72,6 +73,7 @@ class Loaded:
     plans: dict[str, NodePlan]
     grants: tuple[Grant, ...]
     ledgers: tuple[Ledger, ...]
+    receipts: tuple[Receipt, ...]
 
     def claimed(self, connection: sqlite3.Connection, fence: Fence, stamp: Stamp) -> Claimed:
         """Return what the new owner gets, with what was asked of the run until now."""
@@ -89,6 +91,7 @@ class Loaded:
             cancelled=is_cancelled(connection, self.head.run_id),
             leases=self._leases(connection, stamp),
             ledgers=self.ledgers,
+            receipts=self.receipts,
         )
 
     def _leases(self, connection: sqlite3.Connection, stamp: Stamp) -> tuple[HeldLease, ...]:
@@ -171,6 +174,7 @@ def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loade
         plans=plans,
         grants=load_grants(connection, head.run),
         ledgers=load_ledgers(connection, head, by_key, limited=is_limited(plan)),
+        receipts=load_receipts(connection, head.run),
     )
 
 
@@ -302,6 +306,22 @@ def load_grants(connection: sqlite3.Connection, run: int) -> tuple[Grant, ...]:
         return tuple(
             decode(Grant, verified(Domain.RECORD, data, sha256, f"grant {grant_id}"), f"grant {grant_id}")
             for grant_id, data, sha256 in rows
+        )
+
+
+def load_receipts(connection: sqlite3.Connection, run: int) -> tuple[Receipt, ...]:
+    """Return the receipts of a run, oldest first, their digests verified.
+
+    Raises:
+        HostlerError: invalid-data, naming the receipt.
+
+    """
+    with _closed(
+        connection, "SELECT receipt_id, record, sha256 FROM receipts WHERE run = ? ORDER BY rowid", run
+    ) as rows:
+        return tuple(
+            decode(Receipt, verified(Domain.RECORD, data, sha256, f"receipt {name}"), f"receipt {name}")
+            for name, data, sha256 in rows
         )
 
 

@@ -192,6 +192,7 @@ class Grant(Contract):
         rule: Id of the authority rule that let it be given.
         request_id: The request it answers.
         revision: What the node becomes by a correction.
+        receipt_id: The receipt that it uses up; its principal is then the receipt's approver, not who used it.
 
     """
 
@@ -207,6 +208,7 @@ class Grant(Contract):
     principal: Principal
     rule: Id
     request_id: Id | None = None
+    receipt_id: Id | None = None
     reason: Reason = ""
     revision: Revision | None = None
     at: Instant
@@ -228,6 +230,8 @@ class RequestKind(StrEnum):
     SUBMIT_WORK = "submit-work"
     GIVE_BACK_WORK = "give-back-work"
     BUDGET = "budget"
+    RECEIPT = "receipt"
+    REVOKE = "revoke"
 
 
 class Request(Contract):

@@ -5,10 +5,12 @@ from collections import Counter
 from typing import Final
 
 from hostres.errors import Code, HostlerError
+from store.activation import early
 from store.chain import GENESIS
 from store.clock import Stamp
 from store.contracts import EventKind, NodeRecord, RunRecord
 from store.delegation import delegation_fault
+from store.envelopes import problems
 from store.heads import Head, append_events, counts_text
 from store.lifecycle import RunStatus, Status
 from store.limits import Limits
@@ -80,6 +82,12 @@ def _check_nodes(record: RunRecord, plan: GraphPlan) -> None:
     fault = delegation_fault(plan.nodes)
     if fault is not None:
         raise _refuse(record, f"node {fault[0]}: {fault[1]}")
+    beyond = next(problems(plan.nodes, record.folder), None)
+    if beyond is not None:
+        raise _refuse(record, beyond, "keep what a node may do within what its parent may")
+    too_early = early(plan)
+    if too_early is not None:
+        raise _refuse(record, f"node {too_early} does not wait for its activation gates alone, or for all of them")
 
 
 def submitted(connection: sqlite3.Connection, record: RunRecord) -> str | None:

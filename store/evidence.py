@@ -10,10 +10,11 @@ from typing import Final
 from pydantic import JsonValue
 
 from hostres.errors import Code
-from store.approvals import Refused, principal_kind
+from store.approvals import Refused
 from store.contracts import Failure, NodeRecord, Request, RequestKind
 from store.lifecycle import Status
 from store.policy import FailureCode
+from store.rules import principal_kind
 from store.terms import Evidence, EvidenceType
 
 _ANSWERS: Final = frozenset({RequestKind.APPROVE, RequestKind.DENY})

@@ -12,9 +12,9 @@ from pydantic import JsonValue
 from hostres.errors import Code, HostlerError
 from store import chain
 from store.budgets import Ledger
-from store.claiming import load_grants, load_value
+from store.claiming import load_grants, load_receipts, load_value
 from store.content import Content
-from store.contracts import Event, Grant, NodeRecord, Request, RunRecord, Summary
+from store.contracts import Event, EventKind, Grant, NodeRecord, Request, RunRecord, Summary
 from store.database import open_reader, reading
 from store.faults import note_damage
 from store.heads import known_status, read_head, unknown_run
@@ -23,6 +23,7 @@ from store.hosts import host_alive
 from store.ledgers import read_ledgers
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan
+from store.receipts import Receipt
 from store.records import damaged, decode, verified
 from store.requests import decode_request, is_cancelled
 from store.schema import SCHEMA_VERSION, check_version
@@ -34,6 +35,8 @@ NEWEST: Final = "-"
 PREFIX: Final = "run_"
 _LISTED: Final = 5
 _EVENTS_AT_ONCE: Final = 500
+_EVENTS_BEFORE: Final = "SELECT seq, event, sha256 FROM events WHERE run = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+_ANSWERS: Final = frozenset({EventKind.REQUEST, EventKind.REQUEST_REFUSED})
 _AFTER_EVERY_ID: Final = "\x7f"
 
 
@@ -377,6 +380,18 @@ class Reader:
         with reading(self._connection, self.home.database):
             return load_grants(self._connection, self._number(run_id))
 
+    def receipts(self, run_id: str) -> tuple[Receipt, ...]:
+        """Return the receipts of a run, oldest first, verified.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the receipt.
+
+        """
+        if self._connection is None:
+            raise unknown_run(run_id)
+        with reading(self._connection, self.home.database):
+            return load_receipts(self._connection, self._number(run_id))
+
     def ledgers(self, run_id: str) -> tuple[Ledger, ...]:
         """Return what the nodes of a run reserved and spent, in the order of their keys, verified.
 
@@ -398,6 +413,25 @@ class Reader:
         """
         rows = self._of_run(run_id, "SELECT record, sha256, request_id FROM requests WHERE run = ? ORDER BY rowid")
         return tuple(decode_request(*row) for row in rows)
+
+    def answer(self, run_id: str, request_id: str) -> Event | None:
+        """Return the event by which the owner of a run took a request up or refused it; None if it still waits.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the event.
+
+        """
+        query = "SELECT 1 FROM requests WHERE run = ? AND request_id = ? AND consumed_generation IS NOT NULL"
+        if not self._of_run(run_id, query, request_id):
+            return None
+        before = (1 << 63) - 1
+        while rows := self._of_run(run_id, _EVENTS_BEFORE, before, _EVENTS_AT_ONCE):  # it is among the last ones
+            for seq, data, sha256 in rows:
+                event = chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=None)
+                if event.kind in _ANSWERS and event.data.get("request_id") == request_id:
+                    return event
+            before = rows[-1][0]
+        return None
 
     def output(self, run_id: str, node: str) -> JsonValue:
         """Return what a node gave, verified.

@@ -200,6 +200,16 @@ _VERSION_4: Final[Migration] = (
         PRIMARY KEY (run, node)
     ) STRICT, WITHOUT ROWID
     """,
+    # Leave that people give beforehand, and what became of it.
+    """
+    CREATE TABLE receipts (
+        receipt_id TEXT NOT NULL,
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        record BLOB NOT NULL,
+        sha256 TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE UNIQUE INDEX receipts_by_run ON receipts (run, receipt_id)",
 )
 
 MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)

@@ -11,6 +11,7 @@ from store.contracts import EventKind, Grant, NodeRecord, Request, RunRecord, Su
 from store.leases import HeldLease, NewLease
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan
+from store.receipts import Receipt
 from store.records import encode
 from store.values import Domain, canonical, digest_bytes
 
@@ -93,6 +94,7 @@ class Transaction:
         outputs: Outputs that its node records name.
         events: What the run's log says of it, in order.
         grants: Answers that it stores.
+        receipts: Receipts that it makes, uses up with one of the grants, or takes back.
         consumed: Ids of the requests that it answers; each can be consumed once.
         leases: Work that workers outside take with it.
         unleased: Nodes whose work is no worker's any more.
@@ -111,6 +113,7 @@ class Transaction:
     outputs: tuple[Output, ...] = ()
     events: tuple[NewEvent, ...] = ()
     grants: tuple[Grant, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
     consumed: tuple[str, ...] = ()
     leases: tuple[NewLease, ...] = ()
     unleased: tuple[str, ...] = ()
@@ -128,6 +131,7 @@ class Claimed:
         outputs: Of the completed nodes, and of those whose result is verified; their digests are.
         plans: Of each node that may still go on, the plan that its record names last: its preparation or its effect.
         requests: Not yet consumed, oldest first.
+        receipts: All that were ever made, oldest first.
         cancelled: Whether somebody ever asked to cancel the whole run.
         leases: Of the nodes that workers outside work on.
         ledgers: Of the nodes that reserved or spent something, and of the run; they are what its log adds up to.
@@ -147,3 +151,4 @@ class Claimed:
     cancelled: bool
     leases: tuple[HeldLease, ...] = ()
     ledgers: tuple[Ledger, ...] = ()
+    receipts: tuple[Receipt, ...] = ()

@@ -15,6 +15,7 @@ from store.ledgers import put_ledger
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan
+from store.receipt_rows import put_receipts
 from store.records import damaged, decode, encode
 from store.shapes import is_granted, names_its_revision, revision_due, shape_of
 from store.staged import Staged
@@ -97,6 +98,7 @@ class Writer:
         for record in transaction.nodes:
             self._put_node(run, record, plans, outputs, transaction)
         self._check_grants(run, grants)
+        put_receipts(self._connection, head, transaction)
         self._consume(head, transaction)
         self._put_leases(head, transaction)
         for ledger in transaction.ledgers:

@@ -1,12 +1,14 @@
 """What people and other processes ask of a run, once authority has ruled on it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from pydantic import JsonValue
 
 from actors.actions import Judge
 from actors.outcomes import Value
-from actors.scheduling import liveness, revising, spending
+from actors.scheduling import liveness, receipts, revising, spending
 from actors.scheduling.asking import withdraw
 from actors.scheduling.compatibility import (
     accept,
@@ -27,12 +29,13 @@ from actors.scheduling.turn import Turn
 from actors.scheduling.verifying import approve as approve_result
 from actors.scheduling.verifying import verify_again
 from hostres.errors import Code
-from store.approvals import Accepted, Refused, judge
+from store.approvals import Accepted, Refused, Standing, judge
 from store.contracts import EventKind, Failure, Grant, GrantAction, Request, RequestKind, Revision
 from store.evidence import asked_status, awaits_approval, documents, evidence_refusal, is_judged_again
 from store.lifecycle import RESTING, Status
 from store.plans import ComputeExecutor, PlanPhase
 from store.policy import FailureCode
+from store.receipts import FIELD
 from store.values import Domain, canonical, digest_bytes
 
 WAITS = RESTING - {Status.AMBIGUOUS} | {Status.PENDING, Status.READY, Status.PREPARING, Status.CORRECTIVE}
@@ -56,15 +59,7 @@ def judge_requests(turn: Turn, requests: Iterable[Request]) -> None:
         state.seen_requests.add(request.request_id)
         state.judging.add(request.request_id)
         node = state.nodes.get(request.node) if request.node else None
-        turn.now.append(
-            Judge(
-                request=request,
-                status=asked_status(node.record, request.kind) if node else None,
-                plan_sha256=node.record.frozen_sha256 if node else None,
-                parents_owner=state.parents_owner(node) if node else None,
-                revision=node.record.revision if node else 0,
-            )
-        )
+        turn.now.append(Judge(request=request, standing=_standing(turn, request, node)))
 
 
 def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
@@ -80,7 +75,7 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
     turn.consume([request.request_id])
     node = state.nodes.get(request.node) if request.node else None
     if isinstance(ruling, Accepted):
-        ruling = _ruled_again(state, request, node)
+        ruling = _ruled_again(turn, request, node)
     if isinstance(ruling, Refused):
         log_refused(turn, node, request, ruling)
         leave_alone(turn, asked=False)
@@ -88,6 +83,8 @@ def obey(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
     log_obeyed(turn, node, request)
     if request.kind is RequestKind.BUDGET:
         spending.add(turn, request)
+    elif request.kind is RequestKind.REVOKE:
+        receipts.revoke(turn, request, ruling)
     elif node is not None:
         _obey_of_node(turn, node, request, ruling)
         return
@@ -102,6 +99,8 @@ def _obey_of_node(turn: Turn, node: NodeState, request: Request, ruling: Accepte
     match request.kind:
         case RequestKind.APPROVE:
             _approve(turn, node, request, ruling)
+        case RequestKind.RECEIPT:
+            receipts.make(turn, node, request, ruling)
         case RequestKind.DENY:
             _deny(turn, node, request, ruling)
         case RequestKind.CANCEL:
@@ -142,6 +141,7 @@ def log_refused(turn: Turn, node: NodeState | None, request: Request, ruling: Re
         request=request.kind.value,
         code=ruling.code.value,
         message=ruling.what,
+        todo=ruling.todo,
     )
 
 
@@ -164,16 +164,25 @@ def obey_postponed(turn: Turn) -> None:
         obey(turn, request, ruling)
 
 
-def _ruled_again(state: RunState, request: Request, node: NodeState | None) -> Accepted | Refused:
-    """Judge *request* by how its node stands now, and by what this host can do."""
-    ruling = judge(
-        request,
-        status=asked_status(node.record, request.kind) if node else None,
-        plan_sha256=node.record.frozen_sha256 if node else None,
-        rules=state.rules,
-        parents_owner=state.parents_owner(node) if node else None,
-        revision=node.record.revision if node else 0,
+def _standing(turn: Turn, request: Request, node: NodeState | None) -> Standing:
+    receipt = turn.state.receipts.get(str(request.data[FIELD])) if FIELD in request.data else None
+    if node is None:
+        return Standing(receipt=receipt, at=turn.stamp.at)
+    return Standing(
+        status=asked_status(node.record, request.kind),
+        plan_sha256=node.record.frozen_sha256,
+        attempt=node.record.attempt,
+        revision=node.record.revision,
+        matter=replace(node.matter, parents_owner=turn.state.parents_owner(node)),
+        receipt=receipt,
+        at=turn.stamp.at,
     )
+
+
+def _ruled_again(turn: Turn, request: Request, node: NodeState | None) -> Accepted | Refused:
+    """Judge *request* by how its node stands now, and by what this host can do."""
+    state = turn.state
+    ruling = judge(request, _standing(turn, request, node), rules=state.rules)
     refused = None
     if is_acceptance(request):
         refused = nothing_to_accept(state, request)
@@ -275,6 +284,7 @@ def _grant(
 ) -> None:
     plan_sha256 = node.record.frozen_sha256
     replay, executor = action is GrantAction.REPLAY, node.planned.executor
+    principal = request.principal if ruling.receipt is None else ruling.receipt.approver
     turn.grant(
         Grant(
             grant_id=f"grant:{request.request_id}",
@@ -286,24 +296,28 @@ def _grant(
             bundle_sha256=turn.state.plan.bundle_sha256 if replay else None,
             compute=executor.compute if replay and isinstance(executor, ComputeExecutor) else None,
             allowed=allowed,
-            principal=request.principal,
+            principal=principal,
             rule=ruling.rule,
             request_id=request.request_id,
+            receipt_id=ruling.receipt.receipt_id if ruling.receipt else None,
             reason=request.reason,
             revision=revision,
             at=turn.stamp.at,
         )
     )
+    with_receipt: dict[str, Any] = {FIELD: ruling.receipt.receipt_id} if ruling.receipt else {}
     turn.event(
         EventKind.GRANT,
         node,
-        principal=request.principal,
+        principal=principal,
         action=action.value,
         allowed=allowed,
         plan_sha256=plan_sha256,
         rule=ruling.rule,
         **revising.told(revision),
+        **with_receipt,
     )
+    receipts.use(turn, node, request, ruling)
     if allowed and action in LETS_THROUGH and plan_sha256 is not None:
         turn.state.granted.add((node.key, plan_sha256))
 

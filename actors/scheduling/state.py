@@ -13,9 +13,10 @@ from pydantic import JsonValue
 from actors.scheduling.lanes import Rank
 from actors.scheduling.shares import Shares
 from actors.scheduling.spending import held_at_rest, shares_of
-from store.approvals import DEFAULT_RULES, Accepted, Rule
+from store.approvals import Accepted
 from store.contracts import GrantAction, NodeRecord, Request, RunRecord
 from store.delegation import parents_owner
+from store.envelopes import envelope_of
 from store.lifecycle import RunStatus, Status
 from store.plans import (
     AgentExecutor,
@@ -27,8 +28,10 @@ from store.plans import (
     PlannedNode,
 )
 from store.policy import Effect, Resume
+from store.receipts import Receipt
 from store.revisions import revised, revisions
-from store.terms import Evidence
+from store.rules import DEFAULT_RULES, Matter, Rule
+from store.terms import Envelope, Evidence
 from store.transactions import Claimed, Fence
 
 
@@ -70,6 +73,7 @@ class NodeState:
         told: Whether its attempt has said what it spent.
         unknown: Whether its attempt may have spent what it has not said.
         integrating: Whether what it made is being brought to where it belongs.
+        envelope: What it may do at most; None where nothing is kept from it.
 
     """
 
@@ -95,6 +99,7 @@ class NodeState:
     told: bool = False
     unknown: bool = False
     integrating: bool = False
+    envelope: Envelope | None = None
 
     @property
     def key(self) -> str:
@@ -135,6 +140,11 @@ class NodeState:
         return () if terms is None else terms.evidence
 
     @property
+    def matter(self) -> Matter:
+        """What the authority rules see of it."""
+        return Matter(node=self.planned, keys=self.plan.keys if self.plan is not None else ())
+
+    @property
     def noticeable(self) -> bool:
         """Whether anybody could notice that it ran; only then must its intent be durable before it starts."""
         policy = self.planned.policy
@@ -167,6 +177,7 @@ class RunState:
         outputs: Values of completed nodes, and of those whose result is verified.
         granted: (node, plan digest) of preparations, effects and gates that a person let through.
         approved: (node, plan digest, attempt) of each result that a person approved.
+        receipts: Receipts by id, used ones too.
         judging: Requests that authority has not answered yet.
         reused: Nodes that were completed before this host took the run up.
         lacking: Nodes whose code this host does not have, and why not.
@@ -195,6 +206,7 @@ class RunState:
     outputs: dict[str, JsonValue] = field(default_factory=dict)
     granted: set[tuple[str, str]] = field(default_factory=set)
     approved: set[tuple[str, str, int]] = field(default_factory=set)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
     seen_requests: set[str] = field(default_factory=set)
     judging: set[str] = field(default_factory=set)
     reused: frozenset[str] = frozenset()
@@ -323,7 +335,10 @@ def load(
     for lease in claimed.leases:
         nodes[lease.node].worker, nodes[lease.node].leased_s = lease.worker, lease.left_s
         state.leased += 1
+    state.receipts.update((receipt.receipt_id, receipt) for receipt in claimed.receipts)
     for node in nodes.values():
+        if node.planned.terms is not None:
+            node.envelope = envelope_of(node.key, planned)
         state.tally[node.status] += 1
         for key in node.planned.dependencies:
             dependency = nodes[key]

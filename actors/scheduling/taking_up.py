@@ -16,11 +16,13 @@ from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
 from hostres.errors import HostlerError
-from store.approvals import Action, Verdict, preparation_verdict, verdict
 from store.contracts import EventKind, Failure
+from store.envelopes import beyond_keys
 from store.lifecycle import Status
 from store.plans import NodePlan, PlanPhase
 from store.policy import FailureCode
+from store.rules import GATE_RULE, Action, Verdict, preparation_verdict, verdict
+from store.terms import Envelope
 
 
 def fill(turn: Turn) -> None:
@@ -65,7 +67,23 @@ def authorized_plan(turn: Turn, node: NodeState) -> NodePlan | None:
         failure = Failure(code=FailureCode.INVALID_DATA, message=message, todo=todo)
         fail(turn, node, Status.FAILED, failure)
         return None
+    if node.envelope is not None and not _within(turn, node, node.envelope, node.plan):
+        return None
     return node.plan if _authorized(turn, node, node.plan) else None
+
+
+def _within(turn: Turn, node: NodeState, envelope: Envelope, plan: NodePlan) -> bool:
+    """Fail *node* if it is going to publish what its authority does not own; nobody can approve that."""
+    path = beyond_keys(envelope, plan.keys, turn.state.record.folder)
+    if path is None:
+        return True
+    failure = Failure(
+        code=FailureCode.AUTHORIZATION_REQUIRED,
+        message=storable(f"its authority does not own the path {path}, which it is to publish", 4000),
+        todo="let its authority name it, or give it to a node that may",
+    )
+    fail(turn, node, Status.FAILED, failure)
+    return False
 
 
 def _authorized(turn: Turn, node: NodeState, plan: NodePlan) -> bool:
@@ -95,10 +113,10 @@ def _authorized(turn: Turn, node: NodeState, plan: NodePlan) -> bool:
 def _ruling(state: RunState, node: NodeState, plan: NodePlan) -> tuple[Verdict, str]:
     principal, policy = state.record.principal, node.planned.policy
     if plan.phase is PlanPhase.PREPARATION:
-        return preparation_verdict(state.rules, policy.preparation, principal=principal, effect=policy.effect)
+        return preparation_verdict(state.rules, policy.preparation, principal=principal, matter=node.matter)
     if node.is_gate:
-        return Verdict.ASK, "gate"
-    return verdict(state.rules, principal=principal, action=Action.EFFECT, effect=policy.effect)
+        return Verdict.ASK, GATE_RULE
+    return verdict(state.rules, principal=principal, action=Action.EFFECT, matter=node.matter)
 
 
 def _queue(turn: Turn, node: NodeState, plan: NodePlan) -> None:

@@ -15,6 +15,7 @@ from store.clock import Stamp
 from store.contracts import EventKind, Failure, Grant, Summary
 from store.leases import NewLease
 from store.lifecycle import FINAL, RESTING, RunStatus, Status, check_path, counts
+from store.receipts import Receipt
 from store.transactions import FrozenPlan, NewEvent, Output, Transaction
 
 OF_RUN: Final = frozenset({EventKind.RUN_STATUS, EventKind.RUN_FINALIZED, EventKind.RUN_REOPENED})
@@ -61,6 +62,7 @@ class Turn:
         self._outputs: list[Output] = []
         self._ledgers: dict[str | None, Ledger] = {}
         self._grants: list[Grant] = []
+        self._receipts: dict[str, Receipt] = {}
         self._consumed: list[str] = []
         self._leases: list[NewLease] = []
         self._unleased: list[str] = []
@@ -145,6 +147,11 @@ class Turn:
         """Store a person's answer."""
         self._grants.append(grant)
 
+    def receipt(self, receipt: Receipt) -> None:
+        """Store a receipt that is made, used up or taken back."""
+        self._receipts[receipt.receipt_id] = receipt
+        self.state.receipts[receipt.receipt_id] = receipt
+
     def consume(self, request_ids: Iterable[str]) -> None:
         """Mark requests as taken up, in the same transaction as what follows from them."""
         self._consumed += request_ids
@@ -194,6 +201,7 @@ class Turn:
                 outputs=tuple(self._outputs),
                 events=tuple(events),
                 grants=tuple(self._grants),
+                receipts=tuple(self._receipts.values()),
                 consumed=tuple(self._consumed),
                 leases=tuple(self._leases),
                 unleased=tuple(self._unleased),

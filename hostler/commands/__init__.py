@@ -14,6 +14,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "watch": "look on while another process works on a run",
         "cancel": "stop a run or one node of it",
         "approve": "answer what waits for a person",
+        "receipt": "let somebody else have one thing done later, see what was given, take it back",
         "retry": "let a failed or blocked node be tried again",
         "correct": "let a failed or blocked node run with another input",
         "recover": "end what a running node has got stuck in, and let it be tried again",

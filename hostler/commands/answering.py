@@ -7,9 +7,10 @@ from typing import Any
 from hostler.commands.arguments import add_json, add_reason, add_run
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
-from hostler.commands.posting import Subject, ask, have_it_consumed, look_at, next_step
+from hostler.commands.posting import Subject, ask, have_it_answered, look_at, next_step
 from store.contracts import NodeRecord, RequestKind
 from store.reader import Reader
+from store.receipts import FIELD
 
 Details = Callable[[Reader, Subject, NodeRecord], dict[str, Any]]
 """What a request needs besides, worked out from the run and the node that it is about."""
@@ -21,6 +22,17 @@ def add_answer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node", metavar="NODE", help="key of the node")
     add_reason(parser)
     add_json(parser)
+
+
+def add_receipt(parser: argparse.ArgumentParser) -> None:
+    """Add `--receipt`."""
+    parser.add_argument("--receipt", metavar="ID", help="use the receipt by which a person gave leave beforehand")
+
+
+def with_receipt(args: argparse.Namespace) -> dict[str, str]:
+    """Return what a request says of the receipt that it is made with."""
+    name = getattr(args, "receipt", None)
+    return {} if name is None else {FIELD: name}
 
 
 def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, details: Details | None = None) -> int:
@@ -39,9 +51,9 @@ def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, details: D
     with reading() as (home, reader):
         subject = look_at(reader, args.run)
         node = node_of(reader, subject.run_id, args.node)
-        data = details(reader, subject, node) if details is not None else None
-        ask(home, subject, kind, node, plan_sha256=node.frozen_sha256, reason=args.reason, data=data)
-        have_it_consumed(reader, subject)
+        data = (details(reader, subject, node) if details is not None else {}) | with_receipt(args)
+        asked = ask(home, subject, kind, node, plan_sha256=node.frozen_sha256, reason=args.reason, data=data)
+        have_it_answered(reader, subject, [asked])
     if args.json:
         print_json({"run_id": subject.run_id, "node": node.key, "answer": kind.value})
     else:

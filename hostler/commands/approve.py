@@ -1,15 +1,19 @@
 """`hostler approve`: answer what waits for a person."""
 
 import argparse
+import contextlib
 import shlex
 import sys
 from typing import TYPE_CHECKING, Final
 
+from hostler.commands.answering import add_receipt, with_receipt
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.endings import RESTS
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
-from hostler.commands.posting import Subject, ask, have_it_consumed, look_at, next_step
+from hostler.commands.posting import Subject, ask, have_it_answered, look_at, next_step
+from hostler.commands.teletype import Teletype, needed_terminal
+from hostler.config import Config
 from hostler.views.approval import node_plan_json, node_plan_text, result_text
 from hostler.views.terminal import harmless
 from hostler.views.waiting import Waiting, waiting_on
@@ -42,6 +46,7 @@ def add(subparsers: "Subparsers") -> None:
         help="key of the node; without it, all that waits is listed and asked",
     )
     parser.add_argument("--plan", metavar="HASH", help="approve exactly this node plan, without asking")
+    add_receipt(parser)
     parser.add_argument("--deny", action="store_true", help="say no; the node fails")
     add_reason(parser)
     add_json(parser)
@@ -52,14 +57,19 @@ def run(args: argparse.Namespace) -> int:
     with reading() as (home, reader):
         subject = look_at(reader, args.run)
         desk = _Desk(home, reader, subject, deny=args.deny, reason=args.reason, json=args.json)
-        if args.node is None and args.plan is not None:
-            raise HostlerError(
-                Code.INVALID_DATA, "--plan names the plan of one node, and no node is named", "give NODE"
-            )
+        for option, given in (("--plan names the plan", args.plan), ("--receipt names a receipt", args.receipt)):
+            if args.node is None and given is not None:
+                raise HostlerError(Code.INVALID_DATA, f"{option} of one node, and no node is named", "give NODE")
+        if args.receipt is not None and args.deny:
+            raise HostlerError(Code.INVALID_DATA, "a receipt gives leave, and --deny refuses it", "leave one out")
         if args.node is None:
             return desk.all_that_waits()
         node = node_of(reader, subject.run_id, args.node)
+        if args.receipt is not None:
+            return desk.answered([desk.answer(node, args.plan or node.frozen_sha256, data=with_receipt(args))])
         if args.plan is not None:
+            if not args.deny and Config.load().on_terminal:
+                return desk.confirmed(node, args.plan)
             return desk.answered([desk.answer(node, args.plan)])
         return desk.one(node)
 
@@ -74,6 +84,7 @@ class _Desk:
         self._kind = RequestKind.DENY if deny else RequestKind.APPROVE
         self._reason = reason
         self._json = json
+        self._asked: list[str] = []
 
     def all_that_waits(self) -> int:
         """List what waits for approval; on a terminal, ask one by one."""
@@ -97,15 +108,34 @@ class _Desk:
             self.answer(node, node.frozen_sha256)
         return self._question([node], waits)
 
-    def answer(self, node: NodeRecord, plan_sha256: str | None, kind: RequestKind | None = None) -> dict[str, str]:
+    def confirmed(self, node: NodeRecord, plan_sha256: str) -> int:
+        """Approve exactly that plan once a person has confirmed it on the terminal, which alone counts here."""
+        if node.frozen_sha256 != plan_sha256:
+            return self.answered([self.answer(node, plan_sha256)])  # says that it is another plan
+        with needed_terminal("have a person give a receipt") as terminal:
+            terminal.show(node_plan_text(self._reader.node_plan(plan_sha256), plan_sha256))
+            if terminal.ask("approve? [y/N] ") not in {"y", "yes"}:
+                print_line(f"nothing was decided of {node.key}; it still waits")
+                return RESTS
+        return self.answered([self.answer(node, plan_sha256)])
+
+    def answer(
+        self,
+        node: NodeRecord,
+        plan_sha256: str | None,
+        kind: RequestKind | None = None,
+        *,
+        data: dict[str, str] | None = None,
+    ) -> dict[str, str]:
         """Post the answer to one node, for exactly that plan."""
         chosen = kind or self._kind
-        ask(self._home, self._subject, chosen, node, plan_sha256=plan_sha256, reason=self._reason)
+        asked = ask(self._home, self._subject, chosen, node, plan_sha256=plan_sha256, reason=self._reason, data=data)
+        self._asked.append(asked)
         return {"node": node.key, "answer": chosen.value, "plan_sha256": plan_sha256 or ""}
 
     def answered(self, answers: list[dict[str, str]]) -> int:
         """Let the answers take effect and say so."""
-        have_it_consumed(self._reader, self._subject)
+        have_it_answered(self._reader, self._subject, self._asked)
         if self._json:
             print_json({"run_id": self._subject.run_id, "answers": answers})
             return 0
@@ -119,8 +149,12 @@ class _Desk:
         if self._json:
             print_json({"run_id": self._subject.run_id, "waiting_on": [self._json_of(waiting) for waiting in waits]})
             return RESTS if waits else 0
+        terminal = Teletype.open() if sys.stdout.isatty() else None
+        with terminal or contextlib.nullcontext():
+            return self._ask_about(nodes, waits, terminal)
+
+    def _ask_about(self, nodes: list[NodeRecord], waits: list[Waiting], terminal: Teletype | None) -> int:
         answers = []
-        asks = sys.stdin.isatty() and sys.stdout.isatty()
         for node, waiting in zip(nodes, waits, strict=True):
             plan_sha256 = waiting.plan_sha256
             if plan_sha256 is not None:
@@ -128,10 +162,10 @@ class _Desk:
             if node.output_sha256 is not None:
                 print_line(result_text(node, self._reader.output(self._subject.run_id, node.key)))
             print_line(f"  {harmless(waiting.message)}")
-            if not asks:
+            if terminal is None:
                 print_line(f"nothing was decided; to {self._kind} it:\n  {self._command(waiting)}")
                 continue
-            kind = _asked(self._kind)
+            kind = _asked(terminal, self._kind)
             if kind is None:
                 print_line(f"nothing was decided of {node.key}; it still waits")
             else:
@@ -154,14 +188,7 @@ class _Desk:
         return shape
 
 
-def _asked(kind: RequestKind) -> RequestKind | None:
+def _asked(terminal: Teletype, kind: RequestKind) -> RequestKind | None:
     if kind is RequestKind.DENY:
-        return RequestKind.DENY if _line("deny? [y/N] ") in {"y", "yes"} else None
-    return ANSWERS.get(_line("approve? [y]es, [d]eny, [N]ot now: "))
-
-
-def _line(question: str) -> str:
-    try:
-        return input(question).strip().lower()
-    except EOFError:
-        return ""
+        return RequestKind.DENY if terminal.ask("deny? [y/N] ") in {"y", "yes"} else None
+    return ANSWERS.get(terminal.ask("approve? [y]es, [d]eny, [N]ot now: "))

@@ -8,6 +8,8 @@ from hostler.commands.compiling import compiled
 from hostler.commands.excess import warn_of_excess
 from hostler.commands.output import json_alone, print_json, print_line, width
 from hostler.config import Config
+from hostler.principal import principal
+from hostler.views.asking import rulings
 from hostler.views.plan import plan_json, plan_mermaid, plan_text
 
 if TYPE_CHECKING:
@@ -36,10 +38,11 @@ def run(args: argparse.Namespace) -> int:
     with json_alone(wanted=as_json or args.format == "mermaid"):
         result = compiled(args, config)
     warn_of_excess(result.plan, config)
+    said = rulings(result.plan, rules=config.rules, principal=principal(), folder=result.folder)
     if as_json:
-        print_json(plan_json(result.plan, result.plan_sha256))
+        print_json(plan_json(result.plan, result.plan_sha256, said))
     elif args.format == "mermaid":
-        print_line(plan_mermaid(result.plan))
+        print_line(plan_mermaid(result.plan, said))
     else:
-        print_line(plan_text(result.plan, result.plan_sha256, width=width()))
+        print_line(plan_text(result.plan, result.plan_sha256, said, width=width()))
     return 0

@@ -2,17 +2,21 @@
 
 import re
 import secrets
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from actors.secrets import without
 from hostler.commands.places import whole
 from hostler.config import Config
 from hostler.host import Host
 from hostler.principal import principal
 from hostres.errors import Code, HostlerError
-from store.approvals import Refused, judge
+from hostres.masking import own_mask
+from store.approvals import Refused, Standing, judge
 from store.clock import SystemClock
-from store.contracts import NodeRecord, Request, RequestKind
+from store.contracts import EventKind, NodeRecord, Request, RequestKind
 from store.delegation import parents_owner
 from store.evidence import asked_status
 from store.fields import SHA256_PATTERN
@@ -20,8 +24,14 @@ from store.heads import refuse_if_imported
 from store.home import Home
 from store.plans import GraphPlan
 from store.reader import Reader, RunView
+from store.receipts import FIELD
 from store.requests import cancel_id, post
+from store.rules import Matter
 from store.service import service_alive
+
+ANSWER_S: Final = 10.0
+"""How long a living owner of a run is waited for."""
+POLL_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,28 @@ class Subject:
     run: RunView
     plan: GraphPlan
     nodes: dict[str, NodeRecord]
+    reader: Reader
     served: bool = False
+
+    def standing(self, request: Request, node: NodeRecord | None) -> Standing:
+        """Return how that stood which *request* is about."""
+        named = request.data.get(FIELD)
+        found = (each for each in self.reader.receipts(self.run_id) if each.receipt_id == named) if named else ()
+        receipt = next(iter(found), None)
+        if node is None:
+            return Standing(receipt=receipt, at=request.at)
+        planned = next(each for each in self.plan.nodes if each.key == node.key)
+        frozen = node.frozen_sha256
+        keys = () if frozen is None else self.reader.node_plan(frozen).keys
+        return Standing(
+            status=asked_status(node, request.kind),
+            plan_sha256=frozen,
+            attempt=node.attempt,
+            revision=node.revision,
+            matter=Matter(node=planned, keys=keys, parents_owner=self.parents_owner(node.key)),
+            receipt=receipt,
+            at=request.at,
+        )
 
     @property
     def run_id(self) -> str:
@@ -67,7 +98,7 @@ def look_at(reader: Reader, text: str) -> Subject:
     """
     run, plan, nodes = whole(reader, reader.find(text))
     served = reader.is_entrusted(run.record.run_id) and service_alive(reader.home)
-    return Subject(run, plan, {node.key: node for node in nodes}, served)
+    return Subject(run, plan, {node.key: node for node in nodes}, reader, served)
 
 
 def ask(
@@ -114,17 +145,11 @@ def ask(
         node=node.key if node else None,
         plan_sha256=plan_sha256,
         principal=principal(),
-        reason=reason,
-        data=data or {},
+        reason=own_mask().text(reason),
+        data={name: without(value, own_mask()) for name, value in (data or {}).items()},
         at=clock.now().at,
     )
-    ruling = judge(
-        request,
-        status=asked_status(node, kind) if node else None,
-        plan_sha256=node.frozen_sha256 if node else None,
-        parents_owner=subject.parents_owner(node.key) if node else None,
-        revision=node.revision if node else 0,
-    )
+    ruling = judge(request, subject.standing(request, node), rules=Config.load().rules)
     if isinstance(ruling, Refused):
         raise HostlerError(ruling.code, ruling.what, ruling.todo)
     post(home, request, clock=clock)
@@ -136,6 +161,35 @@ def _request_id(kind: RequestKind, run_id: str, node: NodeRecord | None) -> str:
     if kind is RequestKind.CANCEL:
         return cancel_id(run_id, key)  # one for each run and node: the first one counts
     return f"{kind}:{run_id}:{key}:{secrets.token_hex(8)}"
+
+
+def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str]) -> None:
+    """Let requests take effect, and hear what the owner of the run said to them.
+
+    Args:
+        reader: The store.
+        subject: The run.
+        request_ids: The requests.
+
+    Raises:
+        HostlerError: One was refused after all, since somebody else was first or its owner has other rules; or the
+            run could not be claimed for it.
+
+    """
+    have_it_consumed(reader, subject)
+    deadline = time.monotonic() + ANSWER_S
+    for request_id in request_ids:
+        event = reader.answer(subject.run_id, request_id)
+        while event is None and time.monotonic() < deadline:  # its owner is at it
+            time.sleep(POLL_S)
+            event = reader.answer(subject.run_id, request_id)
+        if event is not None and event.kind is EventKind.REQUEST_REFUSED:
+            data = event.data
+            raise HostlerError(
+                Code(str(data["code"])),
+                str(data["message"]),
+                str(data.get("todo") or f"see `hostler show {subject.run_id}`"),
+            )
 
 
 def have_it_consumed(reader: Reader, subject: Subject) -> None:

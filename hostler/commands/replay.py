@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from hostler.commands.answering import add_answer, answer
+from hostler.commands.answering import add_answer, add_receipt, answer
 from hostler.commands.arguments import command_parser
 from store.contracts import RequestKind
 
@@ -17,6 +17,7 @@ def add(subparsers: "Subparsers") -> None:
         subparsers, "replay", description="let trusted code that was interrupted run again", example="- count"
     )
     add_answer(parser)
+    add_receipt(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from hostler.commands.answering import add_answer, answer
+from hostler.commands.answering import add_answer, add_receipt, answer
 from hostler.commands.arguments import command_parser
 from store.contracts import RequestKind
 
@@ -22,6 +22,7 @@ def add(subparsers: "Subparsers") -> None:
         action="store_true",
         help="run a blocked node again whose result is there; otherwise that result is checked again",
     )
+    add_receipt(parser)
 
 
 def run(args: argparse.Namespace) -> int:

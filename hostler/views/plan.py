@@ -8,18 +8,12 @@ from typing import Any, cast
 import orjson
 from pydantic import JsonValue
 
+from hostler.views.asking import Rulings, asking
 from hostler.views.budgets import amounts_text, terms_lines
 from hostler.views.naming import claims_text, executor_name, runs_text
 from hostler.views.terminal import cut, harmless, table
-from store.plans import AgentExecutor, CommandExecutor, GateExecutor, GraphPlan, PlannedNode
-from store.policy import Effect
-
-ASKED_EFFECTS = frozenset({Effect.PAID_CLOUD, Effect.LIVE_CONTROL})
-
-
-def will_ask(node: PlannedNode) -> bool:
-    """Say whether a person will be asked before *node* runs."""
-    return isinstance(node.executor, GateExecutor) or node.policy.effect in ASKED_EFFECTS
+from store.plans import AgentExecutor, CommandExecutor, GraphPlan, PlannedNode
+from store.rules import Verdict
 
 
 def summed_claims(plan: GraphPlan) -> dict[str, int]:
@@ -38,12 +32,13 @@ def largest_claims(plan: GraphPlan) -> dict[str, int]:
     return dict(sorted(largest.items()))
 
 
-def plan_json(plan: GraphPlan, plan_sha256: str) -> dict[str, Any]:
+def plan_json(plan: GraphPlan, plan_sha256: str, rulings: Rulings) -> dict[str, Any]:
     """Return a plan as `plan --json` prints it.
 
     Args:
         plan: The graph plan.
         plan_sha256: Its digest.
+        rulings: What the authority rules say to its nodes.
 
     """
     return {
@@ -51,16 +46,17 @@ def plan_json(plan: GraphPlan, plan_sha256: str) -> dict[str, Any]:
         "version": plan.version,
         "plan_sha256": plan_sha256,
         "inputs": plan.inputs,
-        "nodes": [_node_json(node) for node in plan.nodes],
+        "nodes": [_node_json(node, rulings) for node in plan.nodes],
         "claims": summed_claims(plan),
         "largest_claims": largest_claims(plan),
-        "approvals": [node.key for node in plan.nodes if will_ask(node)],
+        "approvals": asking(rulings),
+        "denied": asking(rulings, Verdict.DENY),
         "limits": plan.limits.model_dump(mode="json", exclude_none=True),
         "outputs": plan.outputs,
     }
 
 
-def _node_json(node: PlannedNode) -> dict[str, Any]:
+def _node_json(node: PlannedNode, rulings: Rulings) -> dict[str, Any]:
     return {
         "key": node.key,
         "label": node.label,
@@ -70,16 +66,18 @@ def _node_json(node: PlannedNode) -> dict[str, Any]:
         "priority": node.priority,
         "policy": node.policy.model_dump(mode="json"),
         "terms": None if node.terms is None else node.terms.model_dump(mode="json", exclude_none=True),
-        "asks": will_ask(node),
+        "asks": node.key in asking({node.key: rulings[node.key]}),
+        "authority": [ruling.to_json() for ruling in rulings[node.key]],
     }
 
 
-def plan_text(plan: GraphPlan, plan_sha256: str, *, width: int) -> str:
+def plan_text(plan: GraphPlan, plan_sha256: str, rulings: Rulings, *, width: int) -> str:
     """Return a plan for people.
 
     Args:
         plan: The graph plan.
         plan_sha256: Its digest.
+        rulings: What the authority rules say to its nodes.
         width: What each node is given is cut to so many columns.
 
     """
@@ -94,24 +92,33 @@ def plan_text(plan: GraphPlan, plan_sha256: str, *, width: int) -> str:
         )
         for node in plan.nodes
     ]
-    asks = [node.key for node in plan.nodes if will_ask(node)]
     return "\n".join(
         [
             f"{plan.workflow}@{plan.version}: {len(plan.nodes)} nodes",
             f"plan {plan_sha256}",
             f"claims in all: {claims_text(summed_claims(plan))}",
             f"claims of one node at most: {claims_text(largest_claims(plan))}",
-            f"asks for approval: {harmless(', '.join(asks)) or 'nothing'}",
+            f"asks for approval: {harmless(', '.join(asking(rulings))) or 'nothing'}",
+            *_exceptions(rulings),
             *([f"budget of the run: {amounts_text(plan.limits.budget)}"] if plan.limits.budget is not None else []),
             "",
             table(("NODE", "RUNS", "EFFECT", "RESUME", "CLAIMS", "AFTER"), rows),
             "",
-            *(cut(harmless(line), width) for node in plan.nodes for line in _given(node)),
+            *(cut(harmless(line), width) for node in plan.nodes for line in _given(node, rulings)),
         ]
     )
 
 
-def _given(node: PlannedNode) -> Iterator[str]:
+def _exceptions(rulings: Rulings) -> Iterator[str]:
+    """Yield the lines about what may ask, and about what will not be let through at all."""
+    perhaps = [key for key in asking(rulings, certain=False) if key not in asking(rulings)]
+    denied = asking(rulings, Verdict.DENY)
+    for title, keys in (("may ask for approval", perhaps), ("denied, and will fail", denied)):
+        if keys:
+            yield f"{title}: {', '.join(keys)}"
+
+
+def _given(node: PlannedNode, rulings: Rulings) -> Iterator[str]:
     """Yield what a node is given and how: words, input, published files, retries; references as `<node.field>`."""
     lines: list[tuple[str, str]] = []
     given = _readable(node.input)
@@ -139,6 +146,7 @@ def _given(node: PlannedNode) -> Iterator[str]:
     lines += terms_lines(node)
     if node.priority:
         lines.append(("first", f"priority {node.priority}"))
+    lines += [("rule", ruling.text) for ruling in rulings[node.key] if ruling.verdict is not Verdict.ALLOW]
     if lines:
         yield node.key
     for name, text in lines:
@@ -165,13 +173,14 @@ def _text(value: JsonValue) -> str:
     return orjson.dumps(value).decode()
 
 
-def plan_mermaid(plan: GraphPlan) -> str:
+def plan_mermaid(plan: GraphPlan, rulings: Rulings) -> str:
     """Return a plan as a mermaid flowchart; nodes that ask a person are hexagons."""
     number = {node.key: f"n{index}" for index, node in enumerate(plan.nodes)}
+    asks = set(asking(rulings))
     lines = ["flowchart TD"]
     for node in plan.nodes:
         text = f'"{_quoted(node.label or node.key)}<br/><small>{_quoted(executor_name(node.executor))}</small>"'
-        shape = "{{%s}}" if will_ask(node) else "[%s]"
+        shape = "{{%s}}" if node.key in asks else "[%s]"
         lines.append(f"  {number[node.key]}{shape % text}")
     lines += [
         f"  {number[dependency]} --> {number[node.key]}" for node in plan.nodes for dependency in node.dependencies

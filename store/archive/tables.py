@@ -70,6 +70,7 @@ TABLES: Final = (
           bytes="record", order="rowid"),
     Table(name="ledgers", folder="ledgers", texts=("node", "sha256"), bytes="record", order="node"),
     Table(name="workspaces", folder="workspaces", texts=("node", "sha256"), bytes="record", order="node"),
+    Table(name="receipts", folder="receipts", texts=("receipt_id", "sha256"), bytes="record", order="rowid"),
 )  # fmt: skip
 """In the order in which an archive holds them."""
 

@@ -22,7 +22,7 @@ _RUNS_AT_ONCE: Final = 32
 _PAUSE_S: Final = 0.002
 """Between two bites; who waits for the write lock looks more often than that."""
 
-_BY_ROWID: Final = ("node_plans", "outputs", "summaries", "grants", "requests", "leases")
+_BY_ROWID: Final = ("node_plans", "outputs", "summaries", "grants", "requests", "leases", "receipts")
 _BY_KEY: Final = (("nodes", "position"), ("events", "seq"), ("ledgers", "node"), ("workspaces", "node"))
 
 

@@ -11,6 +11,7 @@ from store.requests import CANCELS, cancel_id
 from store.revisions import input_sha256
 from store.verification.examination import Examination
 from store.verification.findings import Fault
+from store.verification.receipts import examine_receipts
 from store.verification.retelling import Retelling, ToldGrant
 
 _BOUND_TO_ATTEMPT: Final = frozenset({GrantAction.REPLAY, GrantAction.SETTLE, GrantAction.EVIDENCE})
@@ -32,6 +33,7 @@ def examine_answers(
     """
     _examine_requests(examination, told)
     grants = _grants(examination)
+    examine_receipts(examination, told, [grant for grant in grants if grant is not None])
     if told is not None:
         _compare_with_log(examination, plan, grants, told)
     inputs = {
@@ -109,8 +111,10 @@ def _differences(
     grant: Grant, event: ToldGrant, told: Retelling, bundle_sha256: str | None, computes: dict[str, str]
 ) -> Iterator[str]:
     name = f"grant {grant.grant_id}"
-    if (grant.node, grant.action.value, grant.allowed, grant.plan_sha256, grant.rule, grant.principal, grant.at) != (
+    said = grant.node, grant.action.value, grant.allowed, grant.plan_sha256, grant.rule, grant.principal, grant.at
+    if (*said, grant.receipt_id) != (
         event.node, event.action, event.allowed, event.plan_sha256, event.rule, event.principal, event.at,
+        event.receipt,
     ):  # fmt: skip
         yield f"{name} is not what event {event.seq} tells of"
     if grant.plan_sha256 != event.node_plan:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from store.approvals import principal_kind
 from store.contracts import GrantAction, NodeRecord
 from store.evidence import shortfall
 from store.lifecycle import Status
 from store.plans import GraphPlan
+from store.rules import principal_kind
 from store.verification.examination import Examination
 from store.verification.findings import Fault
 from store.verification.retelling import Retelling, ToldGrant

@@ -25,6 +25,9 @@ _NEEDED: Final[Mapping[Status, frozenset[GrantAction]]] = MappingProxyType(
 )
 """Which grants let a node leave that status by one of the moves of `transitions.GRANTED`."""
 
+RECEIPT_TERMS: Final = ("action", "plan_sha256", "approver", "subject", "rule", "expires_at")
+"""What every event about a receipt says of it."""
+
 _ACTIONS: Final = frozenset(action.value for action in GrantAction)
 
 
@@ -81,6 +84,26 @@ class ToldGrant:
     node_plan: str | None
     revision: int | None = None
     input_sha256: str | None = None
+    receipt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldReceipt:
+    """What the log says of a receipt.
+
+    Attributes:
+        seq: Number of the last event about it.
+        terms: What it is for, whom, by whom and until when, as its first event says.
+        state: What became of it.
+        request_id: The request that made it, used it up or took it back.
+
+    """
+
+    seq: int
+    node: str | None
+    terms: tuple[object, ...]
+    state: str
+    request_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +148,7 @@ class Retelling:
         grants: In order.
         answers: By request id.
         ledgers: What the nodes reserved and spent, and under None what was added to the budget of the run.
+        receipts: By id.
 
     """
 
@@ -136,6 +160,7 @@ class Retelling:
     grants: list[ToldGrant] = field(default_factory=list)
     answers: dict[str, ToldAnswer] = field(default_factory=dict)
     ledgers: dict[str | None, Ledger] = field(default_factory=dict)
+    receipts: dict[str, ToldReceipt] = field(default_factory=dict)
     _usable: dict[str, set[GrantAction]] = field(default_factory=dict)
 
     @classmethod
@@ -165,6 +190,8 @@ class Retelling:
                 yield from self._grant(event)
             case EventKind.SPENDING:
                 yield from self._spending(event)
+            case EventKind.RECEIPT:
+                yield from self._receipt(event)
             case EventKind.REQUEST | EventKind.REQUEST_REFUSED:
                 yield from self._answer(event)
             case _:
@@ -279,7 +306,7 @@ class Retelling:
                     ToldGrant(
                         seq=event.seq, at=event.at, node=event.node or "", action=action, allowed=allowed,
                         plan_sha256=plan_sha256, rule=rule, principal=event.principal,
-                        node_attempt=node.attempt, node_plan=node.frozen_sha256,
+                        node_attempt=node.attempt, node_plan=node.frozen_sha256, receipt=_text(data.get("receipt")),
                         revision=_number(data.get("revision")), input_sha256=_text(data.get("input_sha256")),
                     )
                 )  # fmt: skip
@@ -311,6 +338,22 @@ class Retelling:
             yield f"of its spending it says that {error}"
         except ValueError:
             yield "it does not say what was reserved or spent"
+
+    def _receipt(self, event: Event) -> Iterator[str]:
+        data = event.data
+        name, state = _text(data.get("receipt_id")), _text(data.get("state"))
+        if name is None or state is None:
+            yield "it does not say what became of which receipt"
+            return
+        before = self.receipts.get(name)
+        terms = tuple(data.get(each) for each in RECEIPT_TERMS)
+        opens = state == "open"
+        if opens != (before is None) or (before is not None and (before.state, before.terms) != ("open", terms)):
+            yield f"receipt {name} cannot become {state}: it was {before.state if before else 'never made'}"
+        request_id = _text(data.get("request_id"))
+        self.receipts[name] = ToldReceipt(
+            seq=event.seq, node=event.node, terms=terms, state=state, request_id=request_id
+        )
 
     def _answer(self, event: Event) -> Iterator[str]:
         request_id, kind = _text(event.data.get("request_id")), _text(event.data.get("request"))

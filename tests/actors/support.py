@@ -17,6 +17,7 @@ from store.plans import ComputeExecutor, GateExecutor, GraphPlan, OperationExecu
 from store.policy import Effect, FailureCode, Policy, Resume
 from store.records import graph_plan_sha256
 from store.requests import cancel_id
+from store.rules import DEFAULT_RULES, Rule
 from store.transactions import Claimed, Transaction
 from tests.store.model import MemoryStore, Seen
 from tests.store.stores import AnyStore
@@ -144,14 +145,24 @@ class Model:
 class Drive:
     """The core under test with the actors played by the test."""
 
-    def __init__(self, model: Model, *, jobs: int = 8, release_at_rest: bool = False, ports: Ports = NO_PORTS) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        jobs: int = 8,
+        release_at_rest: bool = False,
+        ports: Ports = NO_PORTS,
+        rules: Sequence[Rule] = DEFAULT_RULES,
+    ) -> None:
         self.model = model
         known = {
             (node.executor.operation, node.executor.version): frozenset[Port]()
             for node in model.plan.nodes
             if isinstance(node.executor, OperationExecutor)
         }
-        self.state: RunState = load(model.claim(), jobs=jobs, release_at_rest=release_at_rest, ports={**known, **ports})
+        self.state: RunState = load(
+            model.claim(), jobs=jobs, release_at_rest=release_at_rest, ports={**known, **ports}, rules=rules
+        )
         self.now: list[Action] = []
         self.after: list[Action] = []
         self.clock = 0
@@ -198,7 +209,7 @@ class Drive:
             return []  # the first one stands
         actions = self.send(RequestsArrived(requests=(request,)))
         for case in kinds(actions, Judge):
-            actions += self.send(rule(case))
+            actions += self.send(rule(case, self.state.rules))
         return [action for action in actions if not isinstance(action, Judge)]
 
     def approve(self, node: str, **fields: Any) -> list[Action]:
@@ -217,15 +228,8 @@ class Drive:
         return Drive(self.model, **options)
 
 
-def rule(case: Judge) -> Judged:
-    ruling = judge(
-        case.request,
-        status=case.status,
-        plan_sha256=case.plan_sha256,
-        parents_owner=case.parents_owner,
-        revision=case.revision,
-    )
-    return Judged(request=case.request, ruling=ruling)
+def rule(case: Judge, rules: Sequence[Rule] = DEFAULT_RULES) -> Judged:
+    return Judged(request=case.request, ruling=judge(case.request, case.standing, rules=rules))
 
 
 def kinds(actions: Sequence[Action], kind: type) -> list[Any]:

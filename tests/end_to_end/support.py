@@ -49,6 +49,7 @@ def finished(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[st
         text=True,
         timeout=TIMEOUT_S,
         check=False,
+        start_new_session=True,  # without the terminal of whoever runs the tests
     )
 
 

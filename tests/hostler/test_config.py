@@ -1,12 +1,15 @@
 """Configuration: places, capacities, and no key that is silently ignored."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from hostler.config import Config
 from hostres.errors import Code, HostlerError
+from store.policy import Effect, PreparationKind
+from store.rules import DEFAULT_RULES, Rule, Verdict
 
 Write = Callable[[str], dict[str, str]]
 
@@ -104,3 +107,52 @@ def test_the_file_may_be_a_link_that_everybody_can_read(write: Write, tmp_path: 
     link = tmp_path / "link.toml"
     link.symlink_to(tmp_path / "config.toml")
     assert dict(Config.load({**environ, "HOSTLER_CONFIG": str(link)}).capacity) == {"x": 1}
+
+
+RULE = '[[authority.rule]]\nid = "x"\nverdict = "ask"\n'
+
+
+def test_rules_come_before_the_default_ones_and_each_field_narrows_them(write: Write) -> None:
+    text = (
+        '[authority]\nconfirm = "terminal"\n'
+        '[[authority.rule]]\nid = "dear"\nverdict = "deny"\nprincipal = "agent"\naction = "effect"\n'
+        'effect = "paid-cloud"\npreparation = ["camera", "microphone"]\noperation = "media.*"\n'
+        'resource = "file:/films/*"\ncost = 2.5\n' + RULE
+    )
+    config = Config.load(write(text))
+    assert config.on_terminal
+    dear, x, *defaults = config.rules
+    assert tuple(defaults) == DEFAULT_RULES
+    assert dear == Rule(
+        id="dear",
+        verdict=Verdict.DENY,
+        principal_kind="agent",
+        action="effect",
+        effect=Effect.PAID_CLOUD,
+        preparation=frozenset({PreparationKind.CAMERA, PreparationKind.MICROPHONE}),
+        operation="media.*",
+        resource="file:/films/*",
+        cost=Decimal("2.5"),
+    )
+    assert x == Rule(id="x", verdict=Verdict.ASK)
+    assert Config.load(write("")).rules == DEFAULT_RULES
+    assert not Config.load(write("")).on_terminal
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (RULE + "effekt = 1\n", "authority.rule[0].effekt: Extra inputs are not permitted"),
+        (RULE.replace("ask", "perhaps"), "authority.rule[0].verdict: Input should be 'allow', 'ask' or 'deny'"),
+        ('[[authority.rule]]\nverdict = "ask"\n', "authority.rule[0].id: Field required"),
+        (RULE + 'principal = "root"\n', "authority.rule[0].principal: Input should be 'human', 'agent' or 'service'"),
+        (RULE + "cost = -1\n", "authority.rule[0].cost: "),
+        (RULE + RULE, "authority.rule[1]: there is a rule x before it; give each rule its own id"),
+        (RULE.replace('"x"', '"default.y"'), "default.y is the name of a rule of Hostler's own; give it another id"),
+        (RULE.replace('"x"', '"gate"'), "gate is the name of a rule of Hostler's own"),
+        ('[authority]\nconfirm = "never"\n', "authority.confirm: Input should be 'plan' or 'terminal'"),
+        ("[authority]\nconfrm = 1\n", "there is no key authority.confrm; take it out; the nearest known one is"),
+    ],
+)
+def test_a_rule_that_cannot_be_meant_is_refused_with_its_place(write: Write, text: str, says: str) -> None:
+    assert says in refusal(write(text))

@@ -131,12 +131,6 @@ def test_a_registered_operation_can_be_named(tmp_path: Path) -> None:
     assert "nodes[0]: node a: there is no operation files.publsh@1; use one of: files.publish@1" in line
 
 
-@pytest.mark.parametrize("field", ["authority"])
-def test_fields_of_nodes_that_this_version_does_not_act_on_are_refused_by_name(tmp_path: Path, field: str) -> None:
-    line = refusal(write(tmp_path, node(**{field: 1})))
-    assert f"nodes[0].{field}: this version does not know {field} yet" in line
-
-
 def test_a_node_says_which_evidence_it_must_bring(tmp_path: Path) -> None:
     due = [{"id": "suite", "type": "test"}, {"id": "look", "type": "human-approval"}]
     (planned,) = compiled(

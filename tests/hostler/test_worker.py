@@ -20,6 +20,7 @@ from actors.worker import perform_in_worker
 from hostler import Host, HostlerError, Policy, load, operation
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
+from hostler.views.asking import rulings
 from hostler.views.plan import plan_json, plan_text
 from hostler.views.show import show_json, show_text
 from hostler.worker_code import RunEntries
@@ -31,6 +32,7 @@ from store.lifecycle import RunStatus, Status
 from store.plans import NodePlan
 from store.policy import FailureCode
 from store.reader import Reader
+from store.rules import DEFAULT_RULES
 from tests.hostler.test_host import Number
 from tests.support import until
 
@@ -590,13 +592,15 @@ def test_a_drained_host_hands_an_interrupted_process_over_and_another_begins_it_
 def test_plan_and_show_say_what_has_a_process_of_its_own(tmp_path):
     """A person sees it before and after."""
     made = compiled(tmp_path, STOPPED, which="busy")
-    assert "test.busy@1, own process" in plan_text(made.plan, made.plan_sha256, width=80)
-    assert plan_json(made.plan, made.plan_sha256)["nodes"][0]["policy"]["isolation"] == "process"
+    said = rulings(made.plan, rules=DEFAULT_RULES, principal="human:ada", folder="/")
+    assert "test.busy@1, own process" in plan_text(made.plan, made.plan_sha256, said, width=80)
+    assert plan_json(made.plan, made.plan_sha256, said)["nodes"][0]["policy"]["isolation"] == "process"
     with Host() as host:
         run_id = host.create(made)
     with Reader.open(home()) as reader:
         view, nodes = reader.run(run_id), reader.nodes(run_id)
     assert show_json(view, made.plan, nodes)["nodes"][0]["isolation"] == "process"
+    said = rulings(made.plan, rules=DEFAULT_RULES, principal="human:ada", folder="/")
     assert "test.busy@1, own process" in show_text(view, made.plan, nodes)
 
 

@@ -69,6 +69,7 @@ from store.ledgers import HOLDING
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RUN_RESTING, RunStatus, Status, run_status
 from store.plans import OperationExecutor
 from store.policy import FailureCode, Resume
+from store.receipts import ReceiptState
 from store.requests import cancel_id
 from store.revisions import revisions
 from store.transactions import Transaction
@@ -83,6 +84,8 @@ REFUSALS = (Code.INVALID_CLAIMS, Code.CONFLICT, Code.UNSAFE_STATE, Code.UNAVAILA
 """What the machine may answer to an ask that it does not admit."""
 REPEATABLE = (Returned, PlannerAnswered, NotAdmitted)
 """Messages of which an old one may come again: it is told by its number that it is old."""
+
+AGENT = "agent:night"
 
 
 class World:
@@ -524,7 +527,10 @@ class World:
         happened = self.effects.happened[key] > 0
         match status:
             case Status.APPROVAL_REQUIRED:
-                self.ask(self.random.choice([RequestKind.APPROVE, RequestKind.APPROVE, RequestKind.DENY]), key)
+                if self.random.random() < 0.5:
+                    self.give_receipt(key)
+                else:
+                    self.ask(self.random.choice([RequestKind.APPROVE, RequestKind.APPROVE, RequestKind.DENY]), key)
             case Status.AMBIGUOUS:
                 outcome = "completed" if happened else self.random.choice(["failed", "retry"])
                 self.ask(RequestKind.SETTLE, key, outcome=outcome, value={"settled": True})
@@ -560,6 +566,17 @@ class World:
         above = self.planned[terms.parent].terms if terms is not None and terms.parent is not None else None
         owner = above.owner.id if above is not None and above.owner is not None else None
         return principal == HUMAN or principal == f"agent:{owner}"
+
+    def give_receipt(self, key: str) -> None:
+        """Let a person give leave, and an agent use it, once or more often, unless it was taken back before."""
+        name = f"receipt-{self.requests}"
+        self.ask(RequestKind.RECEIPT, key, receipt=name, subject=AGENT, action="approve", lasts_ms=3_600_000)
+        while self.inbox and self.random.random() < 0.9:  # who uses it has mostly waited for it
+            self.deliver(self.inbox[0])
+        if self.random.random() < 0.2:
+            self.ask(RequestKind.REVOKE, None, receipt=name)
+        for _ in range(self.random.randint(1, 3)):
+            self.ask(RequestKind.APPROVE, key, principal=AGENT, receipt=name)
 
     def ask(self, kind: RequestKind, node: str | None, principal: str = HUMAN, **data) -> None:
         """Post a request, which the store keeps until the host has consumed it."""
@@ -613,6 +630,9 @@ class World:
             assert {node.key: node.record.attempt for node in leased} == self.held
             if state.status in RUN_RESTING:
                 self.check_reasons()
+            used = [one.receipt_id for one in state.receipts.values() if one.state is ReceiptState.USED]
+            granted = [grant.receipt_id for grant in self.model.grants if grant.receipt_id is not None]
+            assert sorted(used) == sorted(granted), "a receipt is used once, and with the grant that it gives"
         self.finished |= {key for key, record in self.model.records.items() if record.status is Status.COMPLETED}
 
     def check_evidence(self, record: NodeRecord) -> None:

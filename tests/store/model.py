@@ -19,6 +19,7 @@ from store.leases import HeldLease
 from store.lifecycle import FINAL, IMMUTABLE, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan, NodePlan
+from store.receipts import Receipt, ReceiptState
 from store.records import encode, graph_plan_sha256
 from store.requests import cancel_id
 from store.shapes import Shape, is_granted, names_its_revision, revision_due, shape_of
@@ -75,6 +76,7 @@ class _Run:
     plans: dict[str, NodePlan] = field(default_factory=dict)
     outputs: dict[str, tuple[str, Any]] = field(default_factory=dict)
     grants: dict[str, Grant] = field(default_factory=dict)
+    receipts: dict[str, Receipt] = field(default_factory=dict)
     requests: dict[str, Request] = field(default_factory=dict)
     answered: dict[str, bool] = field(default_factory=dict)
     events: list[Told] = field(default_factory=list)
@@ -232,6 +234,7 @@ class MemoryStore:
                 for node, (attempt, worker) in sorted(run.leases.items())
             ),
             ledgers=_in_order(run.ledgers),
+            receipts=tuple(run.receipts.values()),
         )
 
     def post(self, request: Request) -> bool:
@@ -327,6 +330,7 @@ class MemoryStore:
         for record in transaction.nodes:
             self._put_node(run, record, transaction, undo)
         self._check_grants(run, transaction)
+        self._put_receipts(run, transaction, undo)
         for request_id in transaction.consumed:
             if request_id not in run.requests or request_id in run.answered:
                 raise _refuse(Code.CONFLICT, "a request that does not wait")
@@ -420,6 +424,23 @@ class MemoryStore:
             }
             if grant.action in bound_to and (grant.plan_sha256 is None or grant.plan_sha256 != bound_to[grant.action]):
                 raise _refuse(Code.CONFLICT, "a grant for another plan")
+
+    @staticmethod
+    def _put_receipts(run: _Run, transaction: Transaction, undo: _Undo) -> None:
+        granted = {grant.receipt_id for grant in transaction.grants} - {None}
+        if granted != {one.receipt_id for one in transaction.receipts if one.state is ReceiptState.USED}:
+            raise _refuse(Code.CONFLICT, "a receipt is used by exactly one grant")
+        for receipt in transaction.receipts:
+            before = run.receipts.get(receipt.receipt_id)
+            opens = receipt.state is ReceiptState.OPEN
+            if receipt.run_id != run.record.run_id or opens is not (before is None):
+                raise _refuse(Code.CONFLICT, "a receipt of another run, or made twice, or never")
+            changes = {"state": receipt.state, "ended_by": receipt.ended_by}
+            if before is not None and (
+                before.state is not ReceiptState.OPEN or before.model_copy(update=changes) != receipt
+            ):
+                raise _refuse(Code.CONFLICT, "a receipt that has ended, or is another one")
+            undo.put(run.receipts, receipt.receipt_id, receipt)
 
     @staticmethod
     def _put_head(run: _Run, transaction: Transaction, counted: Counter[Status]) -> None:

@@ -29,6 +29,7 @@ from tests.store.support import (
     moved,
     node_plan,
     plan_of,
+    receipt_of,
     request_of,
 )
 
@@ -66,7 +67,8 @@ def _interrupted(setting: Setting, claimed: Claimed) -> None:
     frozen = node_plan(run, "b", [1])
     waiting = moved(claimed.nodes[1], Status.READY, plan_sha256=frozen.sha256)
     grant = grant_of(run, "b", GrantAction.EFFECT, plan_sha256=frozen.sha256)
-    setting.accept(claimed, plans=(frozen,), nodes=(waiting,), grants=(grant,), events=(NOTE,))
+    receipt = receipt_of(run, "b", frozen.sha256)
+    setting.accept(claimed, plans=(frozen,), nodes=(waiting,), grants=(grant,), receipts=(receipt,), events=(NOTE,))
     post(setting.home, request_of(run, RequestKind.CANCEL, request_id=cancel_id(run)), clock=CLOCK)
 
 

@@ -18,7 +18,9 @@ from store.lifecycle import Status
 from store.limits import Limits
 from store.plans import ComputeExecutor, Executor, GateExecutor, GraphPlan, NodePlan, OperationExecutor, PlannedNode
 from store.policy import Policy
+from store.receipts import Receipt
 from store.records import graph_plan_sha256
+from store.rules import Action
 from store.run_store import RunStore
 from store.transactions import Claimed, FrozenPlan, NewEvent, Output, Transaction
 from store.values import Domain, digest, digest_bytes
@@ -125,6 +127,25 @@ def grant_of(run: str, node: str, action: GrantAction, **changes: Any) -> Grant:
         "at": STAMP.at,
     }
     return Grant(**fields | changes)
+
+
+def receipt_of(run: str, node: str, plan_sha256: str, **changes: Any) -> Receipt:
+    """Return an open receipt for an approval."""
+    fields: dict[str, Any] = {
+        "receipt_id": "night",
+        "run_id": run,
+        "node": node,
+        "action": Action.APPROVE,
+        "plan_sha256": plan_sha256,
+        "approver": HUMAN,
+        "subject": "agent:night",
+        "rule": "default.human-approve",
+        "lasts_ms": 3_600_000,
+        "created_at": STAMP.at,
+        "expires_at": instant(EPOCH_MS + 3_600_000),
+        "request_id": "request-of-night",
+    }
+    return Receipt(**fields | changes)
 
 
 def request_of(run: str, kind: RequestKind, **changes: Any) -> Request:

@@ -1,4 +1,4 @@
-"""The default authority rules, and the judgement of requests."""
+"""The judgement of requests."""
 
 import itertools
 from typing import Any
@@ -6,29 +6,17 @@ from typing import Any
 import pytest
 
 from hostres.errors import Code
-from store.approvals import (
-    ACTIONS,
-    DEFAULT_RULES,
-    NO_RULE,
-    Accepted,
-    Action,
-    Refused,
-    Rule,
-    Verdict,
-    is_owner,
-    judge,
-    principal_kind,
-    verdict,
-)
+from store.approvals import ACTIONS, Accepted, Refused, Standing, judge
 from store.contracts import RequestKind
 from store.lifecycle import FINAL, Status
-from store.policy import Effect
+from store.rules import DEFAULT_RULES, NO_RULE, Action, Matter, Rule, Verdict, is_owner, verdict
 from tests.store.support import request_of, run_id
 
 SHA, OTHER = "a" * 64, "b" * 64
 RUN = run_id()
 OF_WORKERS = {RequestKind.LEASE_WORK, RequestKind.SUBMIT_WORK, RequestKind.GIVE_BACK_WORK}
-OF_A_NODE = sorted(set(RequestKind) - {RequestKind.ACCEPT_INCOMPATIBLE} - OF_WORKERS)
+ABOUT_RECEIPTS = {RequestKind.RECEIPT, RequestKind.REVOKE}
+OF_A_NODE = sorted(set(RequestKind) - {RequestKind.ACCEPT_INCOMPATIBLE} - OF_WORKERS - ABOUT_RECEIPTS)
 FITTING = {
     RequestKind.APPROVE: Status.APPROVAL_REQUIRED,
     RequestKind.DENY: Status.APPROVAL_REQUIRED,
@@ -46,53 +34,7 @@ def judged(kind: RequestKind, status: Status | None = None, **changes: Any) -> A
     plan = changes.pop("stored", SHA)
     data = {"add": {"cost": "0.5"}} if kind is RequestKind.BUDGET else {"input": 1, "revision": 0}
     fields = {"node": "a", "plan_sha256": SHA, "data": data, **changes}
-    return judge(request_of(RUN, kind, **fields), status=status or FITTING[kind], plan_sha256=plan)
-
-
-def test_effects_are_allowed_but_paid_and_live_ones_are_asked() -> None:
-    for effect, principal in itertools.product(Effect, ["human:ada", "agent:x", "service:hostler"]):
-        said, rule = verdict(DEFAULT_RULES, principal=principal, action=Action.EFFECT, effect=effect)
-        asked = effect in {Effect.PAID_CLOUD, Effect.LIVE_CONTROL}
-        assert said is (Verdict.ASK if asked else Verdict.ALLOW)
-        assert rule.startswith("default.")
-
-
-def test_all_else_is_for_humans() -> None:
-    for action, effect in itertools.product(
-        set(Action) - {Action.EFFECT, Action.PREPARE, Action.WORK}, (None, *Effect)
-    ):
-        said = {
-            kind: verdict(DEFAULT_RULES, principal=f"{kind}:x", action=action, effect=effect)[0]
-            for kind in ("human", "agent", "service")
-        }
-        assert said == {"human": Verdict.ALLOW, "agent": Verdict.DENY, "service": Verdict.DENY}
-
-
-def test_what_no_rule_is_about_is_denied() -> None:
-    assert verdict((), principal="human:ada", action="effect", effect=None) == (Verdict.DENY, NO_RULE)
-    assert verdict(DEFAULT_RULES, principal="human:ada", action="shave", effect=None) == (Verdict.DENY, NO_RULE)
-
-
-@pytest.mark.parametrize("principal", ["ada", "", "human:", ":ada", "root:ada", "Human:ada"])
-def test_who_is_no_principal_may_nothing(principal: str) -> None:
-    assert principal_kind(principal) is None
-    everything = (Rule(id="all", verdict=Verdict.ALLOW),)
-    assert verdict(everything, principal=principal, action="effect", effect=None) == (Verdict.DENY, NO_RULE)
-
-
-def test_the_first_rule_that_matches_decides() -> None:
-    rules = (
-        Rule(id="one", verdict=Verdict.DENY, principal_kind="agent", action="effect", effect=Effect.LOCAL_READ),
-        Rule(id="two", verdict=Verdict.ALLOW, principal_kind="agent"),
-        Rule(id="three", verdict=Verdict.ASK),
-    )
-    asked = [("agent:x", Effect.LOCAL_READ), ("agent:x", Effect.PURE), ("human:x", Effect.LOCAL_READ)]
-    said = [verdict(rules, principal=who, action="effect", effect=effect) for who, effect in asked]
-    assert said == [(Verdict.DENY, "one"), (Verdict.ALLOW, "two"), (Verdict.ASK, "three")]
-
-
-def test_rule_ids_are_unique() -> None:
-    assert len({rule.id for rule in DEFAULT_RULES}) == len(DEFAULT_RULES)
+    return judge(request_of(RUN, kind, **fields), Standing(status=status or FITTING[kind], plan_sha256=plan))
 
 
 @pytest.mark.parametrize("kind", OF_A_NODE)
@@ -142,9 +84,9 @@ def test_an_approval_always_names_its_plan() -> None:
 
 def test_only_a_cancel_more_budget_and_the_acceptance_of_missing_code_can_be_about_the_whole_run() -> None:
     of_run = {RequestKind.CANCEL, RequestKind.ACCEPT_INCOMPATIBLE, RequestKind.BUDGET, RequestKind.LEASE_WORK}
-    for kind in RequestKind:
+    for kind in set(RequestKind) - ABOUT_RECEIPTS:
         request = request_of(RUN, kind, node=None, data={"add": {"tasks": 1}})
-        answer = judge(request, status=None, plan_sha256=None)
+        answer = judge(request, Standing())
         assert isinstance(answer, Accepted) is (kind in of_run)
 
 
@@ -154,8 +96,9 @@ def test_anybody_may_work_unless_a_rule_denies_it() -> None:
     for kind, status in itertools.product(OF_WORKERS, Status):
         node = None if kind is RequestKind.LEASE_WORK else "a"
         request = request_of(RUN, kind, node=node, principal="agent:x")
-        assert judge(request, status=status if node else None, plan_sha256=SHA) == Accepted(rule="default.allow-work")
-        assert isinstance(judge(request, status=status, plan_sha256=SHA, rules=denied), Refused)
+        standing = Standing(status=status if node else None, plan_sha256=SHA)
+        assert judge(request, standing) == Accepted(rule="default.allow-work")
+        assert isinstance(judge(request, Standing(status=status, plan_sha256=SHA), rules=denied), Refused)
 
 
 @pytest.mark.parametrize(
@@ -170,21 +113,21 @@ def test_a_request_that_does_not_say_how_much_is_refused(kind: RequestKind, data
 
 def test_only_a_person_may_accept_missing_code_and_only_for_a_whole_run() -> None:
     accept = request_of(RUN, RequestKind.ACCEPT_INCOMPATIBLE)
-    assert judge(accept, status=None, plan_sha256=None) == Accepted(rule="default.human-cancel")
+    assert judge(accept, Standing()) == Accepted(rule="default.human-cancel")
     for principal in ("agent:x", "service:hostler"):
         by_another = accept.model_copy(update={"principal": principal})
-        assert isinstance(judge(by_another, status=None, plan_sha256=None), Refused)
+        assert isinstance(judge(by_another, Standing()), Refused)
     of_a_node = accept.model_copy(update={"node": "a"})
     for status in Status:
-        assert isinstance(judge(of_a_node, status=status, plan_sha256=None), Refused)
+        assert isinstance(judge(of_a_node, Standing(status=status)), Refused)
 
 
 def test_a_correction_names_the_revision_that_it_replaces() -> None:
     """What somebody else has replaced meanwhile is not replaced again."""
     request = request_of(RUN, RequestKind.CORRECT, node="a", data={"input": 1, "revision": 1})
-    assert isinstance(judge(request, status=Status.FAILED, plan_sha256=None, revision=1), Accepted)
+    assert isinstance(judge(request, Standing(status=Status.FAILED, revision=1)), Accepted)
     for revision in (0, 2):
-        refused = judge(request, status=Status.FAILED, plan_sha256=None, revision=revision)
+        refused = judge(request, Standing(status=Status.FAILED, revision=revision))
         assert isinstance(refused, Refused)
         assert refused.code is Code.CONFLICT
         assert f"has revision {revision}" in refused.what
@@ -195,8 +138,8 @@ def test_only_recovery_is_allowed_to_the_owner_of_a_parent(action: Action) -> No
     """Whoever owns the parent recovers; what decides for people stays with people."""
     recovery = {Action.RETRY, Action.CORRECT, Action.CANCEL, Action.RECOVER}
     for principal in ("agent:lead", "service:lead"):
-        said, rule = verdict(DEFAULT_RULES, principal=principal, action=action, effect=None, parents_owner=True)
-        if action in {Action.EFFECT, Action.PREPARE}:
+        said, rule = verdict(DEFAULT_RULES, principal=principal, action=action, matter=Matter(parents_owner="lead"))
+        if action in {Action.EFFECT, Action.PREPARE, Action.WORK}:
             continue
         expected = (Verdict.ALLOW, f"default.owner-{action}") if action in recovery else (Verdict.DENY, NO_RULE)
         assert (said, rule) == expected

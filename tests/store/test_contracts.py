@@ -37,7 +37,9 @@ from store.plans import (
     RunLimits,
 )
 from store.policy import Backoff, Effect, FailureCode, Heartbeat, Policy, Resume, Retry
+from store.receipts import Receipt
 from store.records import decode, document, encode
+from store.rules import Action
 from store.terms import Envelope, Evidence, EvidenceType, Owner, Provider, Terms
 from store.values import Domain, digest_bytes
 from store.workspace import GitWorkspace, WorkspaceRecord
@@ -131,7 +133,14 @@ WRITTEN: dict[type[Contract], tuple[Contract, str]] = {
                 grant_id="g", run_id=RUN, node="a", action=GrantAction.REPLAY, plan_sha256=SHA, attempt=2,
                 bundle_sha256=SHA, compute="double", allowed=True, principal="human:ada", rule="r", at=AT,
             ),
-            "6852f95f6a936ceab5559ba369ab5a2629e93155b2a6e86b6ec3e24bd5737e11",
+            "e27f233e765ba5eeebbcf407f642842169012b379661fa99535cb1284d7688d0",
+        ),
+        (
+            Receipt(
+                receipt_id="night", run_id=RUN, node="a", action=Action.APPROVE, plan_sha256=SHA, approver="human:ada",
+                subject="agent:b", rule="r", lasts_ms=1000, created_at=AT, expires_at=AT, request_id="r",
+            ),
+            "101a82c6566f5badba7f24f8837176621e9346258c4287ea3818a182e411241e",
         ),
         (Revision(number=2, input={"n": 1.5}), "23315826884d72c215aa91e70282ccd1897b89fccf6963c2fa43059cf77ed749"),
         (Request(request_id="r", run_id=RUN, kind=RequestKind.SETTLE, node="a", principal="human:ada", at=AT), "08471cb48a5ea3e941bf6c3dc86de0917059e15f53a24e8978b42efaa2f21c3f"),

@@ -2,10 +2,18 @@
 
 from typing import Any
 
-from hostler.views.plan import largest_claims, plan_json, plan_mermaid, plan_text, summed_claims, will_ask
+import pytest
+
+from hostler.views.asking import Rulings, asking, rulings
+from hostler.views.plan import largest_claims, plan_json, plan_mermaid, plan_text, summed_claims
 from store.plans import GateExecutor, GraphPlan, OperationExecutor, PlannedNode
 from store.policy import Effect, Heartbeat, Policy
+from store.rules import DEFAULT_RULES, Rule, Verdict
 from tests.hostler.views.support import PLAN, PLAN_SHA, planned
+
+
+def ruled(plan: GraphPlan, *own: Rule, principal: str = "human:ada") -> Rulings:
+    return rulings(plan, rules=(*own, *DEFAULT_RULES), principal=principal, folder="/films")
 
 
 def test_claims_are_summed_over_all_nodes() -> None:
@@ -20,8 +28,8 @@ def test_the_largest_claim_of_one_node_is_told_besides_the_sum() -> None:
         nodes=(planned("a", claims={"cpu": 3, "ffmpeg": 1}), planned("b", claims={"cpu": 2, "whisper": 1})),
     )
     assert largest_claims(plan) == {"cpu": 3, "ffmpeg": 1, "whisper": 1}
-    assert plan_json(plan, PLAN_SHA)["largest_claims"] == largest_claims(plan)
-    text = plan_text(plan, PLAN_SHA, width=120)
+    assert plan_json(plan, PLAN_SHA, ruled(plan))["largest_claims"] == largest_claims(plan)
+    text = plan_text(plan, PLAN_SHA, ruled(plan), width=120)
     assert "claims in all: cpu=5 ffmpeg=1 whisper=1\nclaims of one node at most: cpu=3 ffmpeg=1 whisper=1\n" in text
 
 
@@ -41,16 +49,19 @@ def test_the_text_shows_what_each_node_is_given_cut_to_the_width() -> None:
     )
     idle = planned("idle", GateExecutor(gate="merge")).model_copy(update={"input": None})
     plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=(write, look, publish, idle))
-    lines = plan_text(plan, PLAN_SHA, width=70).splitlines()
+    lines = plan_text(plan, PLAN_SHA, ruled(plan), width=70).splitlines()
     assert lines[lines.index("write") :] == [
         "write",
         """  argv   sh -c 'echo '"'"'a b'"'"' > x' <write.outputs.letter.path>""",
         '  env    {"N":"1"}',
         "look",
         '  input  {"letter":"<write.outputs.letter.path>"}',
+        "  rule   gate gate:deploy: asks by rule gate",
         "publish",
         '  input  {"source":"<write.outputs.letter.path>","target":"out/x\\u001…',
         "  writes out/x\\x1b[2J",
+        "idle",
+        "  rule   gate gate:merge: asks by rule gate",
     ]
 
 
@@ -58,7 +69,8 @@ def test_the_text_says_how_often_a_node_shows_that_it_lives() -> None:
     """Who approves a plan sees when its nodes count as stalled."""
     plain, graced = Heartbeat(seconds=30), Heartbeat(seconds=1.5, grace_seconds=60)
     nodes = (planned("a", heartbeat=plain), planned("b", heartbeat=graced), planned("c"))
-    lines = plan_text(PLAN.model_copy(update={"nodes": nodes}), PLAN_SHA, width=100).splitlines()
+    plan = PLAN.model_copy(update={"nodes": nodes})
+    lines = plan_text(plan, PLAN_SHA, ruled(plan), width=100).splitlines()
     assert [line.strip() for line in lines if "beats" in line] == [
         "beats  every 30 s",
         "beats  every 1.5 s, the first within 60 s",
@@ -66,13 +78,40 @@ def test_the_text_says_how_often_a_node_shows_that_it_lives() -> None:
 
 
 def test_paid_and_live_effects_and_gates_ask_and_nothing_else_does() -> None:
-    asked = {effect for effect in Effect if will_ask(planned("node", effect=effect))}
-    assert asked == {Effect.PAID_CLOUD, Effect.LIVE_CONTROL}
-    assert [node.key for node in PLAN.nodes if will_ask(node)] == ["upload", "release"]
+    nodes = tuple(planned(effect.value, effect=effect) for effect in Effect)
+    plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=nodes)
+    assert asking(ruled(plan)) == [Effect.PAID_CLOUD, Effect.LIVE_CONTROL]
+    assert asking(ruled(PLAN)) == ["upload", "release"]
+
+
+FILMS = Rule(id="films", verdict=Verdict.ASK, action="effect", resource="file:/films/out/*")
+
+
+@pytest.mark.parametrize(
+    ("target", "asks", "may"), [("out/a", True, False), ("b", False, False), ({"$ref": {"node": "a"}}, False, True)]
+)
+def test_a_rule_about_published_files_is_told_as_far_as_the_plan_knows_them(target: Any, asks: bool, may: bool) -> None:
+    executor = OperationExecutor(operation="files.publish", version=1)
+    node = planned("n", executor, publishes=("target",)).model_copy(update={"input": {"target": target}})
+    plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=(node,))
+    text = plan_text(plan, PLAN_SHA, ruled(plan, FILMS), width=200)
+    assert ("asks for approval: n\n" in text) is asks
+    assert ("may ask for approval: n\n" in text) is may
+    assert plan_json(plan, PLAN_SHA, ruled(plan, FILMS))["approvals"] == (["n"] if asks else [])
+
+
+def test_what_a_rule_denies_is_told_beforehand_with_the_rule() -> None:
+    no_paid = Rule(id="no-paid", verdict=Verdict.DENY, principal_kind="agent", effect=Effect.PAID_CLOUD)
+    for_agent = ruled(PLAN, no_paid, principal="agent:x")
+    assert plan_json(PLAN, PLAN_SHA, for_agent)["denied"] == ["upload"]
+    assert plan_json(PLAN, PLAN_SHA, ruled(PLAN, no_paid))["denied"] == []
+    text = plan_text(PLAN, PLAN_SHA, for_agent, width=120)
+    assert "denied, and will fail: upload\n" in text
+    assert "  rule   effect paid-cloud: denied by rule no-paid" in text
 
 
 def test_the_json_tells_nodes_policies_claims_approvals_and_the_digest() -> None:
-    shape = plan_json(PLAN, PLAN_SHA)
+    shape = plan_json(PLAN, PLAN_SHA, ruled(PLAN))
     assert shape["plan_sha256"] == PLAN_SHA
     assert shape["claims"] == {"cpu": 2, "ffmpeg": 1, "whisper": 1}
     assert shape["approvals"] == ["upload", "release"]
@@ -81,7 +120,7 @@ def test_the_json_tells_nodes_policies_claims_approvals_and_the_digest() -> None
 
 
 def test_the_text_says_the_same() -> None:
-    text = plan_text(PLAN, PLAN_SHA, width=120)
+    text = plan_text(PLAN, PLAN_SHA, ruled(PLAN), width=120)
     assert f"plan {PLAN_SHA}" in text
     assert "claims in all: cpu=2 ffmpeg=1 whisper=1" in text
     assert "asks for approval: upload, release" in text
@@ -91,12 +130,12 @@ def test_the_text_says_the_same() -> None:
 def test_a_label_cannot_break_out_of_the_diagram() -> None:
     evil = planned("evil").model_copy(update={"label": '"]; <script>&#'})
     plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=(evil,))
-    diagram = plan_mermaid(plan)
+    diagram = plan_mermaid(plan, ruled(plan))
     assert '["#34;]; #60;script#62;#38;#35;<br/><small>command</small>"]' in diagram
 
 
 def test_the_diagram_has_every_node_and_arrow() -> None:
-    diagram = plan_mermaid(PLAN)
+    diagram = plan_mermaid(PLAN, ruled(PLAN))
     assert diagram.count("-->") == 3
     assert "n0 --> n1" in diagram
     assert "n2{{" in diagram

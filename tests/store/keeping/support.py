@@ -7,6 +7,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from hostler.__main__ import main
 from hostler.config import Config
 from store.archive.exporting import write_archive
@@ -76,7 +78,8 @@ def everything(build, name: str):
 def everything(folder: Path) -> str:
     """Make a run with something of everything in the home of the environment; it has completed.
 
-    It is approved, failed, was retried, asked in vain to be retried, corrected, and resumed between all of these.
+    It is approved with a receipt, failed, was retried, asked in vain to be retried, corrected, and resumed between all
+    of these.
     """
     path = folder / "workflow.py"
     path.write_text(WORKFLOW, encoding="utf-8")
@@ -87,8 +90,13 @@ def everything(folder: Path) -> str:
         with Reader.open(Home.open(Config.load().home, create=False)) as reader:
             run_id = reader.find("-")
             waiting = {node.key: node.plan_sha256 for node in reader.nodes(run_id)}
-        for key in ("paid",):
-            assert main(["approve", run_id, key, "--plan", str(waiting[key])]) == 0
+        give = ["receipt", "create", run_id, "paid", "--for", "agent:night", "--plan", str(waiting["paid"])]
+        assert main([*give, "--id", "night"]) == 0
+        assert main([*give, "--id", "spare"]) == 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HOSTLER_PRINCIPAL", "night")
+            assert main(["approve", run_id, "paid", "--receipt", "night"]) == 0
+        assert main(["receipt", "revoke", run_id, "spare"]) == 0
         main(["resume", run_id])
         assert main(["retry", run_id, "flaky"]) == 0
         main(["resume", run_id])

@@ -89,7 +89,7 @@ def test_a_finished_run_gives_the_same_bytes_each_time_and_they_end_with_their_d
     names = [name for name, _ in parts(data)]
     assert names[:3] == ["run.json", "plan.json", "bundle.zip"]
     assert {name.partition("/")[0] for name in names[3:]} == {
-        "nodes", "node-plans", "outputs", "summary", "events", "grants", "requests", "logs",
+        "nodes", "node-plans", "outputs", "summary", "events", "grants", "requests", "receipts", "logs",
     }  # fmt: skip
     assert sealed(parts(data)) == data
 

@@ -44,7 +44,7 @@ from tests.store.support import (
 NOW_S = EPOCH_MS / 1000 + 1_000_000
 LATER = instant(EPOCH_MS + 500_000_000)
 ONE = plan_of({"a": []})
-CHILDREN = ("nodes", "node_plans", "outputs", "summaries", "events", "grants", "requests")
+CHILDREN = ("nodes", "node_plans", "outputs", "summaries", "events", "grants", "requests", "receipts")
 
 
 def gone(home: Home, *, before: str = LATER, keep: int = 0) -> Collected:

@@ -41,6 +41,7 @@ TABLES = (
     "events",
     "grants",
     "requests",
+    "receipts",
 )
 Cell = tuple[str, str, tuple[int, int]]
 

@@ -1,0 +1,78 @@
+"""An approval is confirmed on the controlling terminal, wherever the standard streams lead."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hostler.__main__ import main
+from tests.end_to_end.support import PROGRAM, Terminal, gate, graph, hostler, refused, shown, statuses
+
+CONFIRM = '[authority]\nconfirm = "terminal"\n'
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the hash of the plan with which a gate waits."""
+    assert main(["run", graph(tmp_path, gate("ok"))]) == 3
+    capsys.readouterr()
+    (waits,) = shown()["waiting_on"]
+    return str(waits["plan_sha256"])
+
+
+@pytest.mark.usefixtures("waiting")
+def test_what_is_piped_in_approves_nothing() -> None:
+    done = subprocess.run(
+        [*PROGRAM, "approve", "-", "ok"], input="y\ny\n", capture_output=True, text=True, check=False,
+        start_new_session=True,
+    )  # fmt: skip
+    assert (done.returncode, statuses()) == (3, {"ok": "approval-required"})
+
+
+@pytest.mark.usefixtures("waiting")
+def test_on_a_terminal_the_question_goes_to_the_person_though_something_else_is_piped_in() -> None:
+    program = ("/bin/sh", "-c", 'yes | "$0" "$@"')
+    with Terminal("approve", "-", "ok", program=(*program, *PROGRAM)) as terminal:
+        terminal.expect("approve? [y]es, [d]eny, [N]ot now: ")
+        terminal.write("n\n")
+        assert terminal.wait() == 3
+    assert statuses() == {"ok": "approval-required"}
+    with Terminal("approve", "-", "ok", program=(*program, *PROGRAM)) as terminal:
+        terminal.expect("approve? [y]es, [d]eny, [N]ot now: ")
+        terminal.write("y\n")
+        assert terminal.wait() == 0
+    assert statuses() == {"ok": "completed"}
+
+
+def test_where_every_approval_is_confirmed_a_named_plan_alone_approves_nothing(waiting: str) -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text(CONFIRM, encoding="utf-8")
+    name = ("approve", "-", "ok", "--plan", waiting)
+    error = refused(*name, code=5)
+    assert "this is confirmed on the terminal, and this process has none in front of it" in error
+    give = ("receipt", "create", "-", "ok", "--for", "human:bob", "--plan", waiting)
+    assert "have a person do it who has one" in refused(*give, code=5)
+    assert statuses() == {"ok": "approval-required"}
+    for answer, code in (("n", 3), ("y", 0)):
+        with Terminal(*name) as terminal:
+            terminal.expect("approve? [y/N] ")
+            assert f"plan    {waiting}" in terminal.screen, "what is confirmed is shown there"
+            terminal.write(f"{answer}\n")
+            assert terminal.wait() == code
+    assert statuses() == {"ok": "completed"}
+
+
+def test_a_denial_of_a_named_plan_needs_no_terminal(waiting: str) -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text(CONFIRM, encoding="utf-8")
+    hostler("approve", "-", "ok", "--plan", waiting, "--deny")
+    assert statuses() == {"ok": "failed"}
+
+
+def test_a_receipt_without_a_named_plan_is_confirmed_on_the_terminal(waiting: str) -> None:
+    give = ("receipt", "create", "-", "ok", "--for", "human:bob", "--id", "b")
+    assert "name the exact plan with --plan" in refused(*give, code=5)
+    with Terminal(*give) as terminal:
+        terminal.expect("let human:bob approve it once? [y/N] ")
+        assert waiting in terminal.screen
+        terminal.write("y\n")
+        assert terminal.wait() == 0
