@@ -93,7 +93,7 @@ def test_data_parses_and_a_workflow_in_it_compiles(block: Block, tmp_path: Path)
         workflow = load(f"graph.{block.language}", folder=tmp_path)
         assert compile_workflow(workflow, {}, folder=tmp_path).plan.nodes
     else:
-        assert block.page in {"docs/configuration.md", "docs/governance.md"}
+        assert block.page in {"docs/configuration.md", "docs/governance.md", "docs/service.md"}
         Path(os.environ["HOSTLER_CONFIG"]).write_text(block.code, encoding="utf-8")
         assert Config.load().exists
 
