@@ -27,7 +27,12 @@ def script(text: str) -> list[str]:
 def answering(answer: Any) -> list[str]:
     """Return an agent that reads its request and prints *answer*: a value, or a text as it is."""
     text = answer if isinstance(answer, str) else json.dumps(answer)
-    return script(f"import sys; sys.stdin.read(); sys.stdout.write({text!r})")
+    return script(f"import sys; sys.stdin.read(); sys.stdout.write({hidden(text)})")
+
+
+def hidden(text: str) -> str:
+    """Return an expression of *text* in which no secret of it can be read: a plan with one would be refused."""
+    return f"bytes.fromhex({text.encode().hex()!r}).decode()"
 
 
 @workflow("agents", version=1)
@@ -177,7 +182,8 @@ def test_an_agent_that_runs_out_of_time_is_ended_and_what_it_said_it_spent_is_ke
     """Its time limit is its policy's; the tree goes with it."""
     said = f'{TOKEN}\n{{"usage": {{"tokens": 8}}}}'
     run_id, node, events = ran(
-        script(f"import subprocess, time; print({said!r}, flush=True); subprocess.run(['sleep', '60'])"), max_seconds=1
+        script(f"import subprocess, time; print({hidden(said)}, flush=True); subprocess.run(['sleep', '60'])"),
+        max_seconds=1,
     )
     assert (node.status.value, node.failure.code.value) == ("failed", "timeout")
     assert logged(run_id).startswith("[secret]\n")

@@ -24,7 +24,7 @@ def test_every_run_ends_whatever_happens(block: int) -> None:
             raise
 
 
-@pytest.mark.parametrize("seed", [487, 1496])
+@pytest.mark.parametrize("seed", [483, 2499])
 def test_a_host_that_is_killed_at_any_step_leaves_nothing_undone_and_nothing_twice(seed: int) -> None:
     """Not by chance only: the host dies once at each step of a run with every class of resume in it."""
     world = World(seed)

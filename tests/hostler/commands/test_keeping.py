@@ -125,6 +125,8 @@ def test_verify_all_finds_rows_of_a_run_that_is_not_there_itself(kept: Kept, cap
 
 @pytest.mark.parametrize("table", [table.name for table in TABLES])
 def test_one_such_row_is_enough(table: str, kept: Kept, capsys: Captured) -> None:  # noqa: F811
+    if table in {"ledgers", "workspaces"}:  # the run has none by itself
+        damage(kept.home, f"INSERT INTO {table} (run, node, record, sha256) VALUES (1, 'made', x'7b7d', 'x')")
     for other in TABLES:
         if other.name != table:
             damage(kept.home, f"DELETE FROM {other.name}")
