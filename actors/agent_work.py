@@ -52,6 +52,7 @@ def perform_agent(
     plan: NodePlan,
     argv: list[str],
     env: dict[str, str],
+    hidden: dict[str, str],
     *,
     task: AgentTask,
     context: Context,
@@ -64,6 +65,7 @@ def perform_agent(
         plan: The exact plan of its node.
         argv: Program and arguments.
         env: Added to its environment.
+        hidden: Likewise, and no log may show their values.
         task: On what terms it works.
         context: Its place and its processes.
         control: Says whether it was asked to stop.
@@ -71,9 +73,9 @@ def perform_agent(
 
     """
     answer = Answer()
-    secrets = secrets_of({**context.environment(), **env})
+    secrets = (*secrets_of({**context.environment(), **env}), *hidden.values())
     try:
-        completed = _run(plan, argv, env, task, context, answer)
+        completed = _run(plan, argv, env, hidden, task, context, answer)
     except BaseException as error:  # noqa: BLE001 - whatever breaks, what was spent is told
         write_log("stdout", excerpt_of(answer.data, secrets))
         if isinstance(error, OperationAborted) or control.reason is not None:
@@ -100,7 +102,13 @@ def perform_agent(
 
 
 def _run(
-    plan: NodePlan, argv: list[str], env: dict[str, str], task: AgentTask, context: Context, answer: Answer
+    plan: NodePlan,
+    argv: list[str],
+    env: dict[str, str],
+    hidden: dict[str, str],
+    task: AgentTask,
+    context: Context,
+    answer: Answer,
 ) -> Completed:
     executor, given = plan.executor, plan.input
     assert isinstance(executor, AgentExecutor)
@@ -111,7 +119,8 @@ def _run(
     return context.run(
         argv,
         stdin=orjson.dumps(request) + b"\n",
-        env=env,
+        env=env | hidden,
+        secrets=tuple(hidden.values()),
         cwd=None if executor.cwd is None else context.path(executor.cwd),
         on_stdout=answer.feed,
         check=False,

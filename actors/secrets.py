@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from actors.failures import OperationFailed
 from actors.outcomes import Aborted, Exact, Failed, Found, Outcome, Prepared, Value
 from hostres.masking import MARKED, Mask
-from store.plans import CommandExecutor, NodePlan
+from store.plans import AgentExecutor, CommandExecutor, NodePlan
 from store.policy import FailureCode
 from store.values import Domain, canonical, digest_bytes
 
@@ -78,7 +78,7 @@ def masked_plan(answer: Prepared | Exact | Failed, mask: Mask) -> Prepared | Exa
 
 
 def _values(plan: NodePlan) -> Iterator[str]:
-    if not isinstance(plan.executor, CommandExecutor) or not isinstance(plan.input, dict):
+    if not isinstance(plan.executor, CommandExecutor | AgentExecutor) or not isinstance(plan.input, dict):
         return
     given = plan.input.get("env")
     for value in given.values() if isinstance(given, dict) else ():

@@ -156,9 +156,7 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
     given_files = {VARIABLE: str(context.evidence_file), INPUT: str(context.input_file)}
     if given.get("value") is not None:
         context.input_file.write_bytes(orjson.dumps(given["value"]))
-    named = {name: name_of(text) for name, text in (given.get("env") or {}).items()}
-    secrets = {name: resolved(secret) for name, secret in named.items() if secret is not None}
-    plain = {name: _word(text) for name, text in (given.get("env") or {}).items() if name not in secrets}
+    plain, secrets = _environment(given)
     completed = context.run(
         argv,
         env=plain | secrets | given_files,
@@ -177,12 +175,25 @@ def _agent(job: Job, context: Context, control: Control) -> Outcome:
     return perform_agent(
         job.plan,
         [_word(word) for word in given["argv"]],
-        {name: _word(text) for name, text in (given.get("env") or {}).items()},
+        *_environment(given),
         task=job.task or AgentTask(),
         context=context,
         control=control,
         write_log=job.write_log,
     )
+
+
+def _environment(given: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the variables that a program is given, those that are secret apart.
+
+    Raises:
+        OperationFailed: The environment of this host has not got one of these.
+
+    """
+    named = {name: name_of(text) for name, text in (given.get("env") or {}).items()}
+    secrets = {name: resolved(secret) for name, secret in named.items() if secret is not None}
+    plain = {name: _word(text) for name, text in (given.get("env") or {}).items() if name not in secrets}
+    return plain, secrets
 
 
 def _word(value: Any) -> str:

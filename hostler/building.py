@@ -318,7 +318,7 @@ class Build:
             "argv": None
             if words is None
             else [self._word(word, subject, f"argv[{at}]") for at, word in enumerate(words)],
-            "env": {name: self._word(word, subject, f"env.{name}") for name, word in variables.items()},
+            "env": {name: self._variable(word, subject, f"env.{name}") for name, word in variables.items()},
             "value": self.template(input, subject, "input"),
         }
         place = None if cwd is None else path_text(cwd, f"{subject}: cwd")

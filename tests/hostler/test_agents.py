@@ -231,3 +231,15 @@ def test_what_cannot_be_is_refused_when_it_is_authored(options):
         host.submit(refused)
     assert caught.value.code in {Code.INVALID_DATA, Code.INVALID_CLAIMS}
     assert caught.value.what.startswith("node work")
+
+
+def test_a_secret_variable_reaches_its_program_and_no_log(monkeypatch):
+    """Named in the plan, resolved when the program starts, masked in what it says."""
+    monkeypatch.setenv("THE_WORD", "quite-a-secret-word")
+    agent = script(ECHO + "import os; print(os.environ['WORD'], file=sys.stderr); print(json.dumps({'status': 'success',"
+                   " 'summary': str(len(os.environ['WORD']))}))")  # fmt: skip
+    run_id, node, _ = ran(agent, env={"WORD": {"$secret": "THE_WORD"}})
+    assert node.status.value == "completed"
+    with reader() as look:
+        assert look.output(run_id, "work")["summary"] == str(len("quite-a-secret-word"))
+    assert logged(run_id, "stderr") == "[secret]\n"
