@@ -372,10 +372,10 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         "hostler", "hostler.commands", "hostler.commands.exec", "hostler.commands.job", "hostler.commands.notice",
         "hostler.standard_streams", "hostres",
         *(f"hostres.{name}" for name in (
-            "affinity", "arguments", "claims", "clock", "configuration", "coordinator", "decisions", "descriptors", "errors",
-            "folders", "lease", "listing", "locks", "machine", "nesting", "patience", "platforms", "poller", "profile", "pulse",
-            "programs", "queue", "rousing", "seating", "settings", "state", "succession", "summons", "sweeping", "ticket",
-            "tickets", "turnaround", "watching",
+            "affinity", "arguments", "arrival", "claims", "clock", "configuration", "coordinator", "decisions",
+            "descriptors", "errors", "folders", "gate", "lease", "listing", "locks", "machine", "nesting",
+            "patience", "platforms", "poller", "profile", "programs", "pulse", "queue", "rousing", "seating",
+            "settings", "state", "succession", "summons", "sweeping", "ticket", "tickets", "turnaround", "watching",
         )),
     }  # fmt: skip
 

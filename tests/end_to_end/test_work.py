@@ -63,6 +63,6 @@ def test_the_example_is_worked_off_by_a_program_and_a_worker(tmp_path):
     assert shown["outputs"]["done"]["steps_done"] == 2
     spent = [json.loads(line) for line in hostler("events", run_id, "--json").splitlines()]
     assert [event["data"] for event in spent if event["kind"] == "spending"] == [
-        {"tokens": 2, "cost": "0.01"},
-        {"tokens": 20, "cost": "0.02"},
+        {"change": "spend", "amount": {"tokens": 2, "cost": "0.01"}},
+        {"change": "spend", "amount": {"tokens": 20, "cost": "0.02"}},
     ]
