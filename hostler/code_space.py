@@ -66,14 +66,14 @@ class CodeSpace:
 
     def forget(self) -> None:
         """Take the modules out of the process."""
-        for name in [each for each in sys.modules if each.partition(".")[0] == self.prefix]:
+        for name in [each for each in tuple(sys.modules) if each.partition(".")[0] == self.prefix]:
             del sys.modules[name]
         _spaces.pop(self.prefix, None)
 
     def modules(self) -> list[ModuleType]:
         """Return the modules that are loaded, the workflow's own file first."""
         first = f"{self.prefix}.{self._entry_module()}"
-        names = sorted(each for each in sys.modules if each.startswith(f"{self.prefix}."))
+        names = sorted(each for each in tuple(sys.modules) if each.startswith(f"{self.prefix}."))
         return [sys.modules[name] for name in sorted(names, key=lambda name: name != first)]
 
     def names(self) -> list[str]:

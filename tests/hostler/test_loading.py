@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from hostler.authoring import Build, compute, workflow
+from hostler.bundles import pack
+from hostler.code_space import open_space
 from hostler.compiler import Compiled, compile_workflow
 from hostler.loading import load
 from hostres.errors import Code, HostlerError
@@ -350,3 +352,29 @@ except AttributeError as error:
         check=False,
     )
     assert (ran.stdout.strip(), ran.stderr) == ("module 'hostler' has no attribute 'nothing'", "")
+
+
+class Importing(str):
+    """The name of a module; whoever looks at it finds that another thread has just imported something."""
+
+    __slots__ = ()
+
+    def startswith(self, *_: Any) -> bool:
+        sys.modules.setdefault("imported_meanwhile", sys)
+        return False
+
+
+def test_modules_may_be_imported_by_other_threads_while_those_of_a_workflow_are_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many runs are taken up at once, each with code of its own."""
+    bundle = pack({"flow.py": b""})
+    space = open_space(bundle, entry="flow.py", root=tmp_path)
+    space.load()
+    monkeypatch.setitem(sys.modules, Importing("between"), sys)
+    monkeypatch.delitem(sys.modules, "imported_meanwhile", raising=False)
+    try:
+        assert [each.__name__ for each in space.modules()] == [f"{space.prefix}.flow"]
+    finally:
+        space.forget()
+        sys.modules.pop("imported_meanwhile", None)
