@@ -11,7 +11,7 @@ from typing import Any, Final
 from store.clock import Stamp
 from store.contracts import NodeRecord
 from store.heads import INSERT_EVENT, Head, counts_text, seal_events
-from store.lifecycle import RUN_FINAL
+from store.lifecycle import RUN_FINAL, RunStatus
 from store.limits import Limits
 from store.records import damaged, decode, encode, verified
 from store.shapes import Shape
@@ -53,7 +53,8 @@ class Held:
         self._digests: dict[int, str] = {}
         self._changed: set[int] = set()
         self._events: list[tuple[int, int, bytes, str]] = []
-        self._moved_at = ""
+        self._turned = False
+        self._finished_at: str | None = None
 
     def know(self, nodes: Sequence[NodeRecord], digests: Sequence[str]) -> None:
         """Take over all nodes as the claim read and verified them, in the order of the plan."""
@@ -87,6 +88,13 @@ class Held:
         self._nodes[position] = record
         self._changed.add(position)
 
+    def turn(self, status: RunStatus, stamp: Stamp) -> None:
+        """Let the run take another status at that moment, also if it is back at the stored one before it is written."""
+        if status is not self.head.status:
+            self.head.status = status
+            self._turned = True
+            self._finished_at = stamp.at if status in RUN_FINAL else None
+
     def log(self, stamp: Stamp, events: Sequence[NewEvent], limits: Limits) -> None:
         """Append to the run's log.
 
@@ -94,20 +102,7 @@ class Held:
             HostlerError: invalid-data, for an event that is too large or holds what is no JSON value.
 
         """
-        self._moved_at = stamp.at
         self._events += seal_events(self.head, stamp, events, limits)
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether its status or the count of its nodes differ from what is stored."""
-        stored = self._stored
-        return bool(stored[0] != self.head.status.value or stored[5] != counts_text(self.head.counts))
-
-    @property
-    def stored_status(self) -> str:
-        """The run's status as it is stored."""
-        status: str = self._stored[0]
-        return status
 
     def node_rows(self) -> list[tuple[Any, ...]]:
         """Return what replaces the nodes that changed, which then count as stored."""
@@ -132,13 +127,14 @@ class Held:
         after = self._stored = _stored(head)
         return after[1], after[5], after[6], after[7], head.run, *before
 
-    def put_status(self, before: str) -> None:
+    def put_status(self) -> None:
         """Store what indexes hold, which is rewritten only where it changes."""
         head = self.head
-        if head.status.value != before:
+        if self._turned:
+            self._turned = False
             self._connection.execute(
                 "UPDATE runs SET status = ?, finished_at = ? WHERE run = ?",
-                (head.status.value, self._moved_at if head.status in RUN_FINAL else None, head.run),
+                (head.status.value, self._finished_at, head.run),
             )
         if self.released:
             self._connection.execute("UPDATE runs SET host_id = NULL, token = NULL WHERE run = ?", (head.run,))
@@ -151,12 +147,11 @@ def write_back(connection: sqlite3.Connection, runs: Collection[Held]) -> None:
         OutdatedError: One of them is not as it was left.
 
     """
-    before = [run.stored_status for run in runs]
     _replace(connection, _REPLACE_HEAD, [run.head_row() for run in runs])
     _replace(connection, _REPLACE_NODE, [row for run in runs for row in run.node_rows()])
     connection.executemany(INSERT_EVENT, [row for run in runs for row in run.event_rows()])
-    for run, status in zip(runs, before, strict=True):
-        run.put_status(status)
+    for run in runs:
+        run.put_status()
 
 
 def _stored(head: Head) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
 from store.content import Content
 from store.contracts import EventKind, Grant, GrantAction, NodeRecord
-from store.heads import Head, read_head
+from store.heads import Head, counts_text, read_head
 from store.held import Held, OutdatedError, write_back
 from store.ledgers import put_ledger
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
@@ -91,6 +91,7 @@ class Writer:
         run = self._run(transaction.fence.run_id)
         head = run.head
         check_fence(head, transaction.fence)
+        summed_up = counts_text(head.counts) if head.status in RUN_FINAL else None
         self._check_room(run, transaction)
         plans = self._put_plans(run, staged)
         outputs = self._put_outputs(run, staged)
@@ -103,7 +104,7 @@ class Writer:
         self._put_leases(head, transaction)
         for ledger in transaction.ledgers:
             put_ledger(self._connection, run.head, run.shape.positions, ledger)
-        self._put_head(run, staged)
+        self._put_head(run, staged, summed_up)
 
     def _run(self, run_id: str) -> Held:
         run = self._touched.get(run_id)
@@ -308,15 +309,22 @@ class Writer:
                     raise _illegal(head, lease.node, f"it is leased for attempt {lease.attempt}, which does not start")
             put_leases(self._connection, head.run, transaction.leases, transaction.stamp)
 
-    def _put_head(self, run: Held, staged: Staged) -> None:
+    def _put_head(self, run: Held, staged: Staged, summed_up: str | None) -> None:
+        """Store where the run stands.
+
+        Args:
+            run: The run.
+            staged: The transaction, its nodes put already.
+            summed_up: What its nodes were before this transaction, others of its group included, if it had ended.
+
+        """
         head, transaction = run.head, staged.transaction
-        ended = head.status in RUN_FINAL
         if transaction.started and head.started_at is None:
             head.started_at = transaction.stamp.at
-        head.status = _status_after(head, transaction)
+        run.turn(_status_after(head, transaction), transaction.stamp)
         if staged.summary is not None:
             self._put_summary(head, transaction, staged.summary)
-        elif ended and run.has_moved:
+        elif summed_up not in (None, counts_text(head.counts)):
             self._connection.execute("DELETE FROM summaries WHERE run = ?", (head.run,))  # its nodes say otherwise now
         events = transaction.events
         if transaction.release:

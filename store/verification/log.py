@@ -11,7 +11,7 @@ from store import chain
 from store.clock import unix_ms
 from store.contracts import Failure, NodeRecord, Summary
 from store.evidence import documents
-from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
+from store.lifecycle import FINAL, RESTING, RunStatus, Status
 from store.plans import GraphPlan
 from store.references import references, resolve
 from store.values import Domain, digest, digest_bytes
@@ -103,7 +103,7 @@ def compare_run(
         alive: Says whether a host lives; None where nobody can know.
 
     """
-    ended = told.end.at if told.end is not None and told.status in RUN_FINAL else None
+    ended = None if told.end is None else told.end.at
     claim = told.claim
     for name, says in (
         ("status", told.status.value),

@@ -11,7 +11,7 @@ from typing import Any, Final
 from store import transitions
 from store.budgets import Entry, InconsistentError, Ledger, apply
 from store.contracts import Event, EventKind, GrantAction
-from store.lifecycle import FINAL, RESTING, IllegalMoveError, RunStatus, Status, check_path
+from store.lifecycle import FINAL, RESTING, RUN_FINAL, IllegalMoveError, RunStatus, Status, check_path
 from store.plans import PlanPhase
 from store.shapes import REOPENS
 
@@ -128,7 +128,7 @@ class ToldClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldEnd:
-    """What the log says of how the run last ended."""
+    """What the log says of how the run ended."""
 
     at: str
     status: RunStatus
@@ -144,7 +144,7 @@ class Retelling:
         status: Of the run.
         started_at: When it was first taken up.
         claim: The last claim.
-        end: How it last ended.
+        end: How it ended; None if it goes on.
         grants: In order.
         answers: By request id.
         ledgers: What the nodes reserved and spent, and under None what was added to the budget of the run.
@@ -291,6 +291,8 @@ class Retelling:
             yield "it names no such status"
             return
         self.started_at = self.started_at or event.at
+        if self.status not in RUN_FINAL:  # its summary goes when it is reopened
+            self.end = None
         if event.kind is EventKind.RUN_FINALIZED:
             counts = event.data.get("counts")
             told = counts if isinstance(counts, dict) else {}

@@ -122,12 +122,14 @@ def test_times_attempt_failure_and_output_follow_the_moves() -> None:
 
 
 def test_the_run_starts_once_and_ends_as_often_as_it_is_reopened() -> None:
-    teller = Teller()
+    teller, told_ends = Teller(), []
     for kind, status in (
         (EventKind.RUN_STATUS, "running"), (EventKind.RUN_FINALIZED, "failed"), (EventKind.RUN_REOPENED, "running"),
         (EventKind.RUN_STATUS, "running"), (EventKind.RUN_FINALIZED, "completed"),
     ):  # fmt: skip
         teller.tell(kind, node=None, status=status, counts={"completed": 1})
+        told_ends.append(teller.told.end is not None)
+    assert told_ends == [False, True, False, False, True]
     told = teller.told
     assert (told.started_at, told.status) == (instant(EPOCH_MS + 1), RunStatus.COMPLETED)
     assert told.end is not None
