@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from hostler.views.naming import claims_text, runs_text
 from hostler.views.terminal import duration, harmless
+from hostler.views.terms import workspace_text
 from store.contracts import NodeRecord
 from store.plans import GateExecutor, NodePlan, PlanPhase
 
@@ -51,9 +52,7 @@ def _where(plan: NodePlan) -> list[str]:
     """Return where it works, if that is no private folder, and what becomes of it."""
     if plan.workspace is None:
         return []
-    workspace = plan.workspace
-    then = ", which is moved forward to what it commits" if workspace.integrate else ""
-    return [f"  works   in a worktree of {harmless(workspace.repository)}, from {harmless(workspace.base)}{then}"]
+    return [f"  works   {harmless(workspace_text(plan.workspace))}"]
 
 
 def result_text(node: NodeRecord, output: JsonValue) -> str:

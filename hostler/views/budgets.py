@@ -9,7 +9,7 @@ from store.amounts import COUNTERS, NOTHING, Amounts, Budget, Demand, Number, de
 from store.budgets import Books, Holder, Ledger, Misfit
 from store.contracts import NodeRecord
 from store.lifecycle import RUN_RESTING, Status
-from store.plans import GraphPlan, PlannedNode
+from store.plans import GraphPlan
 from store.reader import RunView
 
 NAMES: Final = {"tokens": "tokens", "cost": "cost", "seconds": "s", "tasks": "tasks", "retries": "retries"}
@@ -129,19 +129,3 @@ def demand_text(demand: Demand) -> str:
     ask, least = demand.ask.model_dump(), demand.least.model_dump()
     text = amounts_text(Amounts(**ask))
     return text if ask == least else f"{text}, at least {amounts_text(Amounts(**least))}"
-
-
-def terms_lines(node: PlannedNode) -> list[tuple[str, str]]:
-    """Return for people for whom a node works and what it may spend, name and text."""
-    terms, lines = node.terms, []
-    if node.policy.budget is not None:
-        lines.append(("keeps", demand_text(node.policy.budget)))
-    if terms is None:
-        return lines
-    if terms.parent is not None:
-        lines.append(("parent", terms.parent))
-    if terms.owner is not None:
-        lines.append(("owner", f"{terms.owner.role} {terms.owner.id}"))
-    if terms.budget is not None:
-        lines.append(("budget", amounts_text(terms.budget)))
-    return lines

@@ -9,9 +9,10 @@ import orjson
 from pydantic import JsonValue
 
 from hostler.views.asking import Rulings, asking
-from hostler.views.budgets import amounts_text, terms_lines
+from hostler.views.budgets import amounts_text
 from hostler.views.naming import claims_text, executor_name, runs_text
 from hostler.views.terminal import cut, harmless, table
+from hostler.views.terms import terms_lines
 from store.plans import AgentExecutor, CommandExecutor, GraphPlan, PlannedNode
 from store.rules import Verdict
 

@@ -9,6 +9,8 @@ from hostler.views.plan import largest_claims, plan_json, plan_mermaid, plan_tex
 from store.plans import GateExecutor, GraphPlan, OperationExecutor, PlannedNode
 from store.policy import Effect, Heartbeat, Policy
 from store.rules import DEFAULT_RULES, Rule, Verdict
+from store.terms import Envelope, Evidence, EvidenceType, Owner, Terms
+from store.workspace import GitWorkspace
 from tests.hostler.views.support import PLAN, PLAN_SHA, planned
 
 
@@ -140,3 +142,23 @@ def test_the_diagram_has_every_node_and_arrow() -> None:
     assert "n0 --> n1" in diagram
     assert "n2{{" in diagram
     assert "n0[" in diagram
+
+
+def test_the_text_says_on_what_terms_a_node_works() -> None:
+    """Whoever approves the plan sees for whom, where, within what, and what it must bring."""
+    terms = Terms(
+        owner=Owner(role="lead", id="ada"),
+        authority=Envelope(actions=("project-mutation",), paths=("src",)),
+        evidence=(Evidence(id="suite", type=EvidenceType.TEST),),
+    )
+    workspace = GitWorkspace(repository="code", base="main")
+    node = planned("a").model_copy(update={"terms": terms, "workspace": workspace})
+    plan = PLAN.model_copy(update={"nodes": (node,)})
+    lines = [line.strip() for line in plan_text(plan, PLAN_SHA, ruled(plan), width=100).splitlines()]
+    for line in (
+        "owner  lead ada",
+        "within actions project-mutation; paths src",
+        "brings suite (test)",
+        "works  in a worktree of code, from main, which is moved forward to what it commits",
+    ):
+        assert line in lines
