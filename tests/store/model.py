@@ -421,6 +421,7 @@ class MemoryStore:
                 GrantAction.EFFECT: node.plan_sha256,
                 GrantAction.GATE: node.plan_sha256,
                 GrantAction.REPLAY: node.plan_sha256,
+                GrantAction.EVIDENCE: node.plan_sha256,
             }
             if grant.action in bound_to and (grant.plan_sha256 is None or grant.plan_sha256 != bound_to[grant.action]):
                 raise _refuse(Code.CONFLICT, "a grant for another plan")
