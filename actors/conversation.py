@@ -141,6 +141,7 @@ class Conversation:
                         message=broke.message,
                         todo=broke.todo,
                         retryable=broke.retryable,
+                        after_s=broke.after_s,
                         dispatched=self.calling,
                     )
         return frames is not None

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from actors.outcomes import Failed
 from hostres.errors import Code, HostlerError, describe
-from store.policy import FailureCode
+from store.policy import HOUR_SECONDS, FailureCode
 
 MAX_TRACEBACK_BYTES: Final = 256 * 1024
 MAX_MESSAGE: Final = 4000
@@ -38,26 +38,45 @@ class OperationFailed(Exception):
         message: What is wrong, one line.
         todo: What a person can do, one line.
         retryable: Whether trying the same again may help.
+        after_s: Seconds before which that cannot help, as a service says (Retry-After), up to an hour; the node's
+            policy may put it off for longer. None leaves it to the policy.
 
     """
 
-    def __init__(self, code: FailureCode, message: str, todo: str = "", *, retryable: bool = False) -> None:
+    def __init__(
+        self,
+        code: FailureCode,
+        message: str,
+        todo: str = "",
+        *,
+        retryable: bool = False,
+        after_s: float | None = None,
+    ) -> None:
         super().__init__(code, message, todo)
+        if after_s is not None and not 0 <= after_s <= HOUR_SECONDS:
+            raise ValueError(f"after_s {after_s} is no time from 0 to {HOUR_SECONDS:g} s")
         self.code = code
         self.message = message
         self.todo = todo
         self.retryable = retryable
+        self.after_s = after_s
 
-    def __reduce__(self) -> tuple[Callable[..., "OperationFailed"], tuple[FailureCode, str, str, bool]]:
+    def __reduce__(self) -> tuple[Callable[..., "OperationFailed"], tuple[FailureCode, str, str, bool, float | None]]:
         """Come back whole from another process."""
-        return _made_anew, (self.code, self.message, self.todo, self.retryable)
+        return _made_anew, (self.code, self.message, self.todo, self.retryable, self.after_s)
 
     def __str__(self) -> str:
         return f"{self.code.value}: {self.message}"
 
 
-def _made_anew(code: FailureCode, message: str, todo: str, retryable: bool) -> OperationFailed:  # noqa: FBT001
-    return OperationFailed(code, message, todo, retryable=retryable)
+def _made_anew(
+    code: FailureCode,
+    message: str,
+    todo: str,
+    retryable: bool,  # noqa: FBT001
+    after_s: float | None,
+) -> OperationFailed:
+    return OperationFailed(code, message, todo, retryable=retryable, after_s=after_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +87,7 @@ class Fault:
         message: What is wrong, one line.
         todo: What a person can do, one line.
         retryable: Whether trying the same again may help.
+        after_s: Seconds before which that cannot help.
         trace: The traceback of an exception that the code did not mean to raise.
 
     """
@@ -76,6 +96,7 @@ class Fault:
     message: str
     todo: str
     retryable: bool = False
+    after_s: float | None = None
     trace: str | None = None
 
 
@@ -83,7 +104,13 @@ def fault_of(error: BaseException) -> Fault:
     """Return what an error means, whoever raised it."""
     match error:
         case OperationFailed():
-            return Fault(code=error.code, message=error.message, todo=error.todo, retryable=error.retryable)
+            return Fault(
+                code=error.code,
+                message=error.message,
+                todo=error.todo,
+                retryable=error.retryable,
+                after_s=error.after_s,
+            )
         case HostlerError():
             return Fault(code=CODES.get(error.code, FailureCode.INTERNAL), message=error.what, todo=error.todo)
         case ValidationError():
@@ -145,5 +172,10 @@ def _first_problem(error: ValidationError) -> str:
 def failed_by(fault: Fault, *, dispatched: bool) -> Failed:
     """Return a fault as the outcome of an attempt."""
     return Failed(
-        code=fault.code, message=fault.message, todo=fault.todo, retryable=fault.retryable, dispatched=dispatched
+        code=fault.code,
+        message=fault.message,
+        todo=fault.todo,
+        retryable=fault.retryable,
+        after_s=fault.after_s,
+        dispatched=dispatched,
     )

@@ -38,6 +38,7 @@ class Failed:
         dispatched: Whether the node's own code or program was reached; if not, nothing can have happened outside.
         blocked: Whether it says itself that it cannot go on before a person has acted.
         usage: What it says that it spent.
+        after_s: Seconds before which another try cannot help; None leaves that to the policy.
 
     """
 
@@ -45,6 +46,7 @@ class Failed:
     message: str
     todo: str
     retryable: bool = False
+    after_s: float | None = None
     dispatched: bool = True
     blocked: bool = False
     usage: Usage | None = None

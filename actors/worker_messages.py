@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from actors.failures import MAX_MESSAGE, MAX_TODO, MAX_TRACEBACK_BYTES
 from actors.frames import Frame, FrameError
 from store.fields import MAX_SAFE_INTEGER
-from store.policy import FailureCode
+from store.policy import HOUR_SECONDS, FailureCode
 from store.terms import EvidenceType
 
 MAX_WORDS_OF_WORKER: Final = 64 * 1024
@@ -179,6 +179,7 @@ class Broke(_Message):
     message: Line
     todo: Annotated[str, Field(max_length=MAX_TODO)]
     retryable: bool
+    after_s: Annotated[float, Field(ge=0, le=HOUR_SECONDS)] | None = None
 
 
 FromHost = Start | Bundle | Answer | Stop

@@ -230,6 +230,7 @@ class _Work:
             message=_storable(fault.message, MAX_MESSAGE),
             todo=_storable(fault.todo, MAX_TODO),
             retryable=bool(fault.retryable),
+            after_s=fault.after_s,
         )
         self._host.fall_silent()
         self._channel.send(frame_of(broke, trace))

@@ -7,7 +7,9 @@ from store.values import Domain, digest_bytes
 _DIGEST_RANGE = 1 << 64
 
 
-def next_try_ms(retry: Retry, failures: int, failure: Failure, seed: str, *, asked: bool = False) -> int | None:
+def next_try_ms(
+    retry: Retry, failures: int, failure: Failure, seed: str, *, asked: bool = False, after_s: float = 0.0
+) -> int | None:
     """Return how long to wait before the next try of a node, or None if there is none left.
 
     The same for a failed attempt, one that was stopped as stalled, and one that somebody wants made again: whoever
@@ -19,6 +21,7 @@ def next_try_ms(retry: Retry, failures: int, failure: Failure, seed: str, *, ask
         failure: Why it failed.
         seed: As of `delay_ms`.
         asked: Whether somebody asked for another try.
+        after_s: Seconds before which the failure itself says that a try cannot help.
 
     Returns:
         Milliseconds from the failure on.
@@ -26,7 +29,8 @@ def next_try_ms(retry: Retry, failures: int, failure: Failure, seed: str, *, ask
     """
     if asked:
         return 0
-    return delay_ms(retry, failures, seed) if may_help(retry, failure) else None
+    delay = delay_ms(retry, failures, seed) if may_help(retry, failure) else None
+    return None if delay is None else max(delay, round(after_s * 1000))
 
 
 def may_help(retry: Retry, failure: Failure) -> bool:

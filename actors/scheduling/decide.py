@@ -301,7 +301,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         return
     status, failure = _settled(node, outcome)
     if status is Status.FAILED and failure is not None:
-        fail_or_retry(turn, node, failure)
+        fail_or_retry(turn, node, failure, after_s=outcome.after_s if isinstance(outcome, Failed) else None)
     else:
         _settle(turn, node, status, failure)
 

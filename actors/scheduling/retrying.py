@@ -18,13 +18,14 @@ from store.retrying import next_try_ms
 RETRY: Final = "retry"
 
 
-def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
+def fail_or_retry(turn: Turn, node: NodeState, failure: Failure, *, after_s: float | None = None) -> None:
     """Let *node* fail, or put its next try off, as its policy says; interruptions never come here.
 
     Args:
         turn: The turn.
         node: A node that prepares, is queued or runs.
         failure: Why, for people.
+        after_s: Seconds before which it says itself that another try cannot help.
 
     """
     if node.record.cancelling:
@@ -33,7 +34,7 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure) -> None:
     retry, failures = node.planned.policy.retry, node.record.failures + 1
     seed = f"{turn.state.run_id}:{node.key}:{failures}"
     asked = node.stopping == RECOVER
-    delay = next_try_ms(retry, failures, failure, seed, asked=asked)
+    delay = next_try_ms(retry, failures, failure, seed, asked=asked, after_s=after_s or 0.0)
     short = None if delay is None else spending.retry_misfit(turn.state, node)
     if short is not None:
         delay, failure = None, _without_retry(failure, short)

@@ -1,6 +1,10 @@
 """What an exception of a node's own code means for the node."""
 
-from actors.failures import fault_of_code
+import pickle
+
+import pytest
+
+from actors.failures import OperationFailed, failed_by, fault_of, fault_of_code
 from store.policy import FailureCode
 
 
@@ -35,3 +39,19 @@ def test_an_operation_that_raises_is_at_fault_itself():
     fault = fault_of_code(raised(KeyError("x")), trusted=False)
     assert fault.code is FailureCode.INTERNAL
     assert "hostler logs" in fault.todo
+
+
+@pytest.mark.parametrize("after_s", [None, 0, 3600.0])
+def test_a_failure_comes_back_whole_from_another_process(after_s: float | None) -> None:
+    """With all that it says of another try."""
+    error = OperationFailed(FailureCode.PROVIDER_TRANSIENT, "busy", "wait", retryable=True, after_s=after_s)
+    back = pickle.loads(pickle.dumps(error))
+    assert vars(back) == vars(error)
+    assert failed_by(fault_of(back), dispatched=True).after_s == after_s
+
+
+@pytest.mark.parametrize("after_s", [-1, 3601, float("nan")])
+def test_a_time_that_nobody_can_wait_is_refused(after_s: float) -> None:
+    """As a mistake in the operation."""
+    with pytest.raises(ValueError, match="after_s"):
+        OperationFailed(FailureCode.PROVIDER_TRANSIENT, "busy", after_s=after_s)

@@ -1,10 +1,12 @@
 """Retries: one rule, counted failures, delays that a restart keeps."""
 
+from dataclasses import replace
+
 import pytest
 
 from actors.actions import SetTimer
 from actors.messages import Drain, Due, LeftoversEnded, NotAdmitted
-from actors.outcomes import Aborted
+from actors.outcomes import Aborted, Failed
 from actors.scheduling.retrying import RETRY
 from hostres.errors import Code
 from store.contracts import RequestKind
@@ -152,3 +154,26 @@ def test_a_run_that_only_waits_for_a_try_is_running_until_it_is_handed_back(drai
     if draining:
         assert left(made.send(Drain(grace_s=1))) is not None
         assert made.model.records["a"].status is Status.CORRECTIVE
+
+
+def test_a_failure_may_say_that_a_try_cannot_help_before_some_time():
+    """Field case 96: a service that says when to ask again is not asked before; the policy may wait for longer."""
+    made = drive(attempts=3, delays=(2.0,))
+    code = FailureCode.PROVIDER_TRANSIENT
+    asked = Failed(code=code, message="429", todo="", after_s=90.0)
+    assert waits(made.returned("a", asked)) == [90.0]
+    due(made)
+    assert waits(made.returned("a", replace(asked, after_s=0.5))) == [2.0]
+
+
+@pytest.mark.parametrize(
+    "code",
+    sorted(
+        set(FailureCode) - set(Retry().codes) - {FailureCode.CANCELLED, FailureCode.AMBIGUOUS, FailureCode.INCOMPATIBLE}
+    ),
+)
+def test_what_cannot_pass_by_itself_fails_at_once(code: FailureCode):
+    """Field case 96: a missing input, a refused key, an empty account: trying the same again would cost, not help."""
+    made = drive(attempts=5)
+    made.returned("a", Failed(code=code, message="m", todo="", after_s=1.0))
+    assert made.status("a") is Status.FAILED

@@ -348,7 +348,7 @@ def everything(ctx: Context, input: Given) -> Given:
 
 @operation("test.fails", policy=WRITES)
 def fails(ctx: Context, input: Given) -> Given:
-    raise OperationFailed(FailureCode.PROVIDER_TRANSIENT, "busy", "wait", retryable=True)
+    raise OperationFailed(FailureCode.PROVIDER_TRANSIENT, "busy", "wait", retryable=True, after_s=7)
 
 @operation("test.crashes", policy=WRITES)
 def crashes(ctx: Context, input: Given) -> Given:
