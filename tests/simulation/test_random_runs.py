@@ -11,7 +11,7 @@ from tests.store.stores import DiskStore
 from tests.store.support import CLOCK
 
 SEEDS = 2000
-BLOCKS = 8
+BLOCKS = 20
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
