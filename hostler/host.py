@@ -37,6 +37,7 @@ from hostler.worker_code import RunEntries
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
+from hostres.masking import own_mask
 from store.approvals import Refused, Standing, judge
 from store.clock import SystemClock
 from store.contracts import Request, RequestKind, RunRecord
@@ -296,6 +297,9 @@ class Host:
         if submission_key is not None and not 0 < len(submission_key) <= MAX_SUBMISSION_KEY:
             what = f"a submission key of {len(submission_key)} characters"
             raise HostlerError(Code.INVALID_DATA, what, f"give it 1 to {MAX_SUBMISSION_KEY}")
+        if submission_key is not None and own_mask().finds(submission_key.encode("utf-8", "surrogatepass")):
+            what = "the submission key holds a secret, which would be stored and shown"
+            raise HostlerError(Code.INVALID_DATA, what, "give it another")
         now = self._clock.now()
         record = RunRecord(
             run_id=new_run_id(time.time_ns() // 1_000_000, secrets.token_bytes(10)),

@@ -84,6 +84,7 @@ class Service:
         self._looks_again: float | None = None
         self._failed_looks = 0
         self._stopping = False
+        self._worn = False
 
     def run(self) -> HostlerError | None:
         """Work until told to stop.
@@ -159,6 +160,8 @@ class Service:
         if self._stopping:
             return
         try:
+            if self._worn:
+                self._renew(self._config)
             with Reader.open(self._home) as reader:
                 found = reader.to_do()
             refused = {one.run_id for one in found if not self._take_up(one)}
@@ -207,17 +210,35 @@ class Service:
                 kind = "run-ended" if now in RUN_FINAL else "run-rests" if now in RUN_RESTING else "run-handed-back"
                 self._log.say(kind, run_id=run_id, status=now.value)
             case RunLost(error=error):
-                self._let_go(run_id, host)
+                self._let_go(run_id, host, lost=True)
                 self._log.warn("run-lost", run_id=run_id, code=error.code.value, message=error.what)
                 if error.code is Code.UNAVAILABLE and host.gave_up is None:
+                    self._worn = self._worn or host is self._hosts[-1]
                     self._look_later(error)
             case _:
                 pass
 
-    def _let_go(self, run_id: str, host: Host) -> None:
+    def _let_go(self, run_id: str, host: Host, *, lost: bool = False) -> None:
         del self._runs[run_id]
-        host.forget(run_id)
-        if host is not self._hosts[-1] and not any(each is host for each, _ in self._runs.values()):
+        if not lost:  # what a lost run has started is waited for when its host closes
+            host.forget(run_id)
+        if host is not self._hosts[-1]:
+            self._close_if_idle(host)
+
+    def _renew(self, config: Config) -> None:
+        """Begin a host; the one before ends what it has, and what it has lost is free once it is closed.
+
+        Raises:
+            HostlerError: It cannot be begun; then all is as it was.
+
+        """
+        host = self._open(config)
+        before, self._worn = self._hosts[-1], False
+        self._hosts.append(host)
+        self._close_if_idle(before)
+
+    def _close_if_idle(self, host: Host) -> None:
+        if not any(each is host for each, _ in self._runs.values()):
             self._hosts.remove(host)
             host.close()
 
@@ -239,16 +260,12 @@ class Service:
             if config.home != self._config.home:
                 what = f"the state folder is now {config.home}, this is the service of {self._config.home}"
                 raise HostlerError(Code.CONFLICT, what, "restart the service")  # noqa: TRY301 - one way to say no
-            host = self._open(config)
+            self._renew(config)
         except HostlerError as error:
             self._log.warn("not-reloaded", code=error.code.value, message=error.what, todo=error.todo)
         else:
-            before, self._config = self._hosts[-1], config
-            self._hosts.append(host)
+            self._config = config
             self._refused.clear()
-            if not any(each is before for each, _ in self._runs.values()):
-                self._hosts.remove(before)
-                before.close()
             self._log.say("reloaded", config=str(config.config_path))
         self._notifier.ready()
         self._look()

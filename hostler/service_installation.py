@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hostler.config import HOME, Config
-from hostler.service_units import MARK, PASSED_ON, ServiceCommand, ServiceManager, unit_path, unit_text
+from hostler.service_units import MARK, PASSED_ON, ServiceCommand, ServiceManager, unfit, unit_path, unit_text
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.replacement import replacement
 
@@ -74,7 +74,11 @@ def install(manager: ServiceManager, config: Config, environ: Mapping[str, str])
 
     """
     path = place_of(manager, environ)
-    text = unit_text(manager, command_of(config, environ))
+    command = command_of(config, environ)
+    odd = unfit(manager, command)
+    if odd is not None:
+        raise HostlerError(Code.INVALID_DATA, f"no unit for {manager} can hold {odd!r}", "use another place")
+    text = unit_text(manager, command)
     _refuse_if_foreign(path)
     _CHECKS[manager](text)
     try:

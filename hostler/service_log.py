@@ -69,7 +69,8 @@ def service_log(folder: Path, *, max_bytes: int, files: int) -> "Iterator[Servic
     file = _PrivateFile(folder / FILE, maxBytes=max_bytes, backupCount=files, encoding="utf-8")
     file.setFormatter(JsonLines())
     root = logging.getLogger()
-    level = root.level
+    level, raises = root.level, logging.raiseExceptions
+    logging.raiseExceptions = False  # a full disk must not put anything else on standard error
     root.setLevel(logging.INFO)
     for handler in (console, file):
         root.addHandler(handler)
@@ -77,6 +78,7 @@ def service_log(folder: Path, *, max_bytes: int, files: int) -> "Iterator[Servic
         yield ServiceLog()
     finally:
         root.setLevel(level)
+        logging.raiseExceptions = raises
         for handler in (console, file):
             root.removeHandler(handler)
         file.close()

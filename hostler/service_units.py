@@ -14,6 +14,8 @@ LABEL: Final = "hostler.serve"
 SPARE_S: Final = 15
 """For so much longer than the service's own grace does its supervisor wait before it kills."""
 WATCHDOG_S: Final = 60
+_BREAKS_SUPERVISORD: Final = ('"', "\\", " ;", " #")
+"""It has no way to quote these: the first two end or change a value, the others begin a comment."""
 PASSED_ON: Final = ("HOSTLER_FFMPEG", "HOSTLER_FFPROBE", "HOSTLER_MACHINE_DIR", "PATH")
 """What of the environment of `service install` the service gets: supervisors give it next to nothing."""
 
@@ -103,7 +105,7 @@ def last_steps(manager: ServiceManager, path: Path) -> tuple[str, ...]:
 
 
 def _systemd(command: ServiceCommand) -> str:
-    environ = "".join(f"Environment={_systemd_word(f'{k}={v}')}\n" for k, v in sorted(command.environ.items()))
+    environ = "".join(f"Environment={_systemd_value(f'{k}={v}')}\n" for k, v in sorted(command.environ.items()))
     return f"""# {MARK}; it may be changed, and is taken away by `hostler service uninstall`.
 [Unit]
 Description=Hostler, the workflow host of this user
@@ -126,10 +128,15 @@ WantedBy=default.target
 """
 
 
-def _systemd_word(word: str) -> str:
-    """Quote a word as systemd.syntax(7) reads it, with specifiers and variables taken literally."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+def _systemd_value(word: str) -> str:
+    """Quote a word as systemd.syntax(7) reads it, with specifiers taken literally."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
+
+
+def _systemd_word(word: str) -> str:
+    """Quote a word of a command line, where variables stand for their values too."""
+    return _systemd_value(word).replace("$", "$$")
 
 
 def _launchd(command: ServiceCommand) -> str:
@@ -147,6 +154,14 @@ def _launchd(command: ServiceCommand) -> str:
             "HostlerNote": MARK,
         }
     ).decode()
+
+
+def unfit(manager: ServiceManager, command: ServiceCommand) -> str | None:
+    """Return a word that a unit for *manager* cannot hold, None if all can be."""
+    if manager is not ServiceManager.SUPERVISORD:
+        return None
+    words = (*command.argv, *command.environ.values(), str(command.log))
+    return next((word for word in words if any(each in word for each in _BREAKS_SUPERVISORD)), None)
 
 
 def _supervisord(command: ServiceCommand) -> str:
@@ -173,7 +188,7 @@ def _supervisord_word(word: str) -> str:
 
 
 def _supervisord_value(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return value.replace("%", "%%")
 
 
 _WRITERS: Final[Mapping[ServiceManager, Callable[[ServiceCommand], str]]] = MappingProxyType(

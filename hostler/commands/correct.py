@@ -12,11 +12,12 @@ from hostler.commands.arguments import command_parser
 from hostler.commands.posting import Subject
 from hostler.reading import read_bounded
 from hostres.errors import Code, HostlerError
+from hostres.masking import own_mask
 from store.contracts import NodeRecord, RequestKind
 from store.plans import CommandExecutor, PlannedNode
 from store.reader import Reader
 from store.revisions import misfit, revised, revisions
-from store.values import parse_json
+from store.values import canonical, parse_json
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -43,6 +44,10 @@ def add(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the input and post the request."""
     given = parse_json(read_bounded(Path(args.input)))
+    if own_mask().finds(canonical(given)):
+        what = f"the new input of node {args.node} holds a secret, which would be stored and shown"
+        todo = 'give a command the name of a variable instead, as {"$secret": NAME} in its env, or let the code read it'
+        raise HostlerError(Code.INVALID_DATA, what, todo)
 
     def details(reader: Reader, subject: Subject, node: NodeRecord) -> dict[str, Any]:
         return {"input": _input(reader, subject, node.key, given), "revision": node.revision}

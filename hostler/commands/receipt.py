@@ -3,6 +3,7 @@
 import argparse
 import re
 import secrets
+import shlex
 from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
@@ -14,6 +15,7 @@ from hostler.commands.teletype import needed_terminal
 from hostler.config import Config
 from hostler.views.approval import node_plan_text
 from hostler.views.receipts import receipt_json, receipts_text
+from hostler.views.terminal import harmless
 from store.clock import SystemClock
 from store.contracts import NodeRecord, RequestKind
 from store.home import Home
@@ -50,7 +52,11 @@ def add(subparsers: "Subparsers") -> None:
     )
     create.add_argument("--plan", metavar="HASH", help="exactly this node plan, without asking")
     create.add_argument(
-        "--to", dest="use", choices=sorted(USES.values()), default="approve", help="what for (default: approve)"
+        "--to",
+        dest="use",
+        choices=sorted(use.value for use in USES.values()),
+        default="approve",
+        help="what for (default: approve)",
     )
     create.add_argument(
         "--expires", type=_seconds, default=3600, metavar="TIME", help="until then, as 90s, 5m, 8h, 2d (default: 1h)"
@@ -101,8 +107,8 @@ def _create(home: Home, reader: Reader, subject: Subject, args: argparse.Namespa
     if args.json:
         print_json({"run_id": subject.run_id, "node": node.key, "receipt": name, "plan_sha256": plan_sha256})
     else:
-        print_line(f"{args.subject} may {args.use} {node.key} once:")
-        print_line(f"  hostler {args.use} {subject.run_id} {node.key} --receipt {name}")
+        print_line(harmless(f"{args.subject} may {args.use} {node.key} once:"))
+        print_line(harmless(f"  hostler {args.use} {subject.run_id} {node.key} --receipt {shlex.quote(name)}"))
     return 0
 
 

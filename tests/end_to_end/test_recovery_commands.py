@@ -121,3 +121,14 @@ def test_recover_of_a_run_whose_host_was_killed_ends_what_it_left(tmp_path: Path
     assert shown("-")["nodes"][0]["status"] == "ready"
     assert hostler("resume", "-").rstrip().endswith("completed")
     hostler("verify", "-")
+
+
+def test_a_corrected_input_with_a_secret_in_it_is_refused(tmp_path: Path) -> None:
+    """It would be stored and shown, or run masked; nothing was written."""
+    run = hostler("run", graph(tmp_path, command("a", "false")), code=1).split()[0]
+    token = "gh" + "p_" + "A1b2" * 9
+    (tmp_path / "input.json").write_text(json.dumps({"argv": ["echo", token]}))
+    line = refused("correct", run, "a", "--input", str(tmp_path / "input.json"), code=2)
+    assert "holds a secret" in line
+    assert token not in line
+    assert shown(run)["nodes"][0]["status"] == "failed"

@@ -3,6 +3,7 @@
 import configparser
 import plistlib
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,10 +38,12 @@ def test_launchd_is_given_the_very_words() -> None:
 
 def test_supervisord_is_given_words_that_it_takes_literally() -> None:
     """It expands %, then splits as a shell does."""
+    argv = ("/opt/it's my $HOME 100% größe/python", "-m", "hostler", "serve")
+    command = replace(COMMAND, argv=argv)
     parser = configparser.RawConfigParser(inline_comment_prefixes=(";", "#"), strict=False)
-    parser.read_string(unit_text(ServiceManager.SUPERVISORD, COMMAND))
+    parser.read_string(unit_text(ServiceManager.SUPERVISORD, command))
     section = dict(parser["program:hostler"])
-    assert shlex.split(section["command"] % {}) == list(COMMAND.argv)
+    assert shlex.split(section["command"] % {}) == list(argv)
     assert section["stopwaitsecs"] == "36"
 
 
@@ -57,6 +60,27 @@ def test_a_unit_is_written_renewed_and_taken_away(manager: ServiceManager, tmp_p
     assert uninstall(manager, environ) == path
     assert not path.exists()
     assert uninstall(manager, environ) is None
+
+
+@pytest.mark.parametrize("odd", ["a ;b", "a #b", 'a"b', "a\\b"])
+def test_a_place_that_supervisord_cannot_be_told_is_refused(
+    odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would cut it short, or take another one."""
+    monkeypatch.setenv("HOSTLER_HOME", str(tmp_path / odd))
+    environ = {"HOME": str(tmp_path)}
+    with pytest.raises(HostlerError) as refused:
+        install(ServiceManager.SUPERVISORD, Config.load(), environ)
+    assert refused.value.code is Code.INVALID_DATA
+    assert not place_of(ServiceManager.SUPERVISORD, environ).exists()
+    path, _ = install(ServiceManager.LAUNCHD, Config.load(), environ)
+    assert plistlib.loads(path.read_bytes())["EnvironmentVariables"]["HOSTLER_HOME"] == str(tmp_path / odd)
+
+
+def test_systemd_takes_a_dollar_of_a_variable_as_it_is() -> None:
+    """Only command lines know variables (systemd.exec(5), Environment=)."""
+    lines = unit_text(ServiceManager.SYSTEMD, COMMAND).splitlines()
+    assert 'Environment="HOSTLER_HOME=/opt/my \\"own\\" $HOME 100%% \\\\ größe/python"' in lines
 
 
 @pytest.mark.parametrize("manager", ServiceManager)

@@ -91,3 +91,13 @@ def test_run_with_a_key_runs_once_and_then_says_how_it_ended(tmp_path, monkeypat
     assert (tmp_path / "log").read_text() == "ran\n"
     assert capsys.readouterr().out.count("completed") >= 2
     assert main(["run", "once.toml", "-i", "word=other", "--key", "k"]) == 5
+
+
+def test_a_key_with_a_secret_in_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be stored and shown."""
+    monkeypatch.setenv("WORD", "quite-a-secret")
+    monkeypatch.setenv("HOSTLER_SECRETS", "WORD")
+    with Host() as host, pytest.raises(HostlerError) as refused:
+        host.submit(flow, submission_key="nightly quite-a-secret")
+    assert refused.value.code is Code.INVALID_DATA
+    assert "quite-a-secret" not in refused.value.what

@@ -671,7 +671,9 @@ class World:
             active = Counter(
                 getattr(node.planned.terms, of)
                 for node in state.nodes.values()
-                if node.planned.terms is not None and node.status in OCCUPYING and node.key not in state.deferred
+                if node.planned.terms is not None
+                and node.status in OCCUPYING - {Status.VERIFYING}  # what is judged again starts nothing
+                and node.key not in state.deferred
             )
             del active[None]
             excused = any(node.recovering or node.reconciling for node in state.nodes.values())

@@ -1,0 +1,69 @@
+"""The background service on faults of its disk."""
+
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from hostler import service as module
+from hostler.compiler import compile_workflow
+from hostler.config import Config
+from hostler.host import Host
+from hostler.interrupts import Interrupted
+from hostler.loading import load
+from hostler.notify import Notifier
+from hostler.service import Service, Woken
+from hostler.service_log import service_log
+from hostres.errors import Code, HostlerError
+from store.home import Home
+from store.reader import Reader
+from store.run_store import RunStore
+from tests.support import until
+
+
+def test_a_run_lost_to_a_full_disk_is_taken_up_again_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its claim is its own host's, which lives: that host gives way to another, and what it had is free."""
+    (tmp_path / "flow.json").write_text(
+        json.dumps({"workflow": {"id": "w"}, "nodes": [{"key": "a", "executor": {"command": {"argv": ["true"]}}}]})
+    )
+    compiled = compile_workflow(load("flow.json", folder=tmp_path), {}, folder=tmp_path)
+    with Host() as host:
+        run = host.create(compiled, entrusted=True)
+    full = [True]
+    whole = RunStore.write
+
+    def write(self: RunStore, transactions: Sequence[Any]) -> list[HostlerError | None]:
+        if full[0]:
+            return [HostlerError(Code.UNAVAILABLE, "the disk is full", "make room")] * len(transactions)
+        return whole(self, transactions)
+
+    monkeypatch.setattr(RunStore, "write", write)
+    monkeypatch.setattr(module, "RETRY_S", (0.05,))
+    home = Home.open(Config.load().home, create=True)
+    inbox: SimpleQueue[Any] = SimpleQueue()
+
+    def told() -> list[str]:
+        return [json.loads(line)["event"] for line in (home.logs / "service.jsonl").read_text().splitlines()]
+
+    def status() -> str:
+        with Reader.open(home) as reader:
+            return reader.run(run).status.value
+
+    with service_log(home.logs, max_bytes=1 << 20, files=1) as log:
+        serving = Service(home=home, load=Config.load, inbox=inbox, log=log, notifier=Notifier(None, None))
+        thread = threading.Thread(target=serving.run)
+        thread.start()
+        until(lambda: "run-lost" in told())
+        full[0] = False
+        until(lambda: status() == "completed", timeout=30)
+        inbox.put(Woken())
+        inbox.put(Interrupted(times=1))
+        thread.join(30)
+    assert told().count("run-taken-up") >= 2
+    assert not thread.is_alive()
