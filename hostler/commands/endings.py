@@ -55,7 +55,7 @@ def ending_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> s
         took = f" after {duration(seconds_between(run.started_at, run.finished_at))}"
     status = "stopped" if run.status is RunStatus.RUNNING and not run.owned else run.status.value
     lines = [f"{run_id} {status}{took}: {counts_text(nodes)}"]
-    lines += failure_lines(run, [node for node in nodes if node.status in FAILED_NODES], mark="failed: ")
+    lines += failure_lines(run, plan, [node for node in nodes if node.status in FAILED_NODES], mark="failed: ")
     if run.imported:
         return "\n".join([*lines, *owner_lines(run), *outputs_lines(run, plan)])
     for waiting in waits(run, plan, nodes):

@@ -1,6 +1,7 @@
 """What a run and its nodes may spend and have spent, and which nodes no budget lets go. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
 
@@ -29,7 +30,30 @@ def waits(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> list[Wa
         nodes: Its nodes, in the order of the plan.
 
     """
-    return [*waiting_on(run.record.run_id, plan, nodes), *short(run, plan, nodes)]
+    blocked = {node.key for node in nodes if node.status is Status.BLOCKED}
+    found = waiting_on(run.record.run_id, plan, nodes)
+    if blocked:
+        found = [_with_retries(run, plan, one) if one.node in blocked else one for one in found]
+    return [*found, *short(run, plan, nodes)]
+
+
+def _with_retries(run: RunView, plan: GraphPlan, waiting: Waiting) -> Waiting:
+    """Return what moves a blocked node where no budget has a retry of it left: that comes first."""
+    if not waiting.command.startswith(f"hostler retry {run.record.run_id}"):
+        return waiting
+    more = more_retries(run, plan, waiting.node)
+    if more is None:
+        return waiting
+    return replace(waiting, message=f"{waiting.message}; no budget has a retry left", command=more)
+
+
+def more_retries(run: RunView, plan: GraphPlan, node: str) -> str | None:
+    """Return what to type before a node can be tried again whose budgets have no retry left; None if they have."""
+    misfit = books_of(run, plan).retry_misfit(node)
+    if misfit is None:
+        return None
+    whose = "" if misfit.holder is None else f" {misfit.holder}"
+    return f"hostler budget {run.record.run_id}{whose} --add retries=1"
 
 
 def short(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> list[Waiting]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 from pydantic import JsonValue
 
-from hostler.views.budgets import books_of, budget_json, budget_lines, usage_json, waits
+from hostler.views.budgets import books_of, budget_json, budget_lines, more_retries, usage_json, waits
 from hostler.views.naming import executor_name, runs_text
 from hostler.views.terminal import duration, harmless, shown_path, table
 from store.budgets import Books
@@ -151,7 +151,7 @@ def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants
         table(("NODE", "STATUS", "TRIES", "TOOK", "RUNS"), [_row(planned[node.key], node) for node in nodes]),
     ]
     lines += _correction_lines(grants)
-    failures = failure_lines(run, [node for node in nodes if node.failure is not None])
+    failures = failure_lines(run, plan, [node for node in nodes if node.failure is not None])
     if failures:
         lines += ["", *failures]
     budgets = budget_lines(run, plan)
@@ -195,11 +195,12 @@ def failure_line(run_id: str, node: NodeRecord) -> str:
     return harmless(f"{node.key}: {failure.code}: {failure.message}{todo}")
 
 
-def failure_lines(run: RunView, nodes: Iterable[NodeRecord], *, mark: str = "") -> list[str]:
+def failure_lines(run: RunView, plan: GraphPlan, nodes: Iterable[NodeRecord], *, mark: str = "") -> list[str]:
     """Return what failed and, for a node that may be tried again, what to type for it.
 
     Args:
         run: The run.
+        plan: Its graph plan.
         nodes: Those of its nodes that failed.
         mark: In front of each failure.
 
@@ -211,6 +212,8 @@ def failure_lines(run: RunView, nodes: Iterable[NodeRecord], *, mark: str = "") 
         if node.due_at is not None:
             lines.append(f"  failed {node.failures} times; tried again at {node.due_at}")
         if may_be_retried(run, node):
+            more = more_retries(run, plan, node.key)
+            lines += [] if more is None else [f"  {more}"]
             lines.append(f"  hostler retry {run_id} {node.key}")
     return lines
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.end_to_end.support import command, hostler, refused, shown, told
+from tests.end_to_end.support import command, graph, hostler, refused, shown, told
 
 
 def test_an_exhausted_run_names_what_it_needs_and_goes_on_when_that_is_added(tmp_path: Path) -> None:
@@ -27,3 +27,18 @@ def test_an_exhausted_run_names_what_it_needs_and_goes_on_when_that_is_added(tmp
     assert [node["status"] for node in shown()["nodes"]] == ["completed", "completed"]
     assert shown()["usage"]["tasks"] == 2
     hostler("verify", "-")
+
+
+def test_what_moves_a_blocked_node_without_a_retry_left_is_more_of_the_budget(tmp_path: Path) -> None:
+    """And then the retry."""
+    document = json.loads(Path(graph(tmp_path, command("a", "false", retry={"exhausted": "block"}))).read_text())
+    path = tmp_path / "limited.json"
+    path.write_text(json.dumps(document | {"limits": {"budget": {"retries": 0}}}))
+    run = hostler("run", str(path), code=3).split()[0]
+    (waiting,) = shown(run)["waiting_on"]
+    assert waiting["command"] == f"hostler budget {run} --add retries=1"
+    assert "no budget has a retry left" in waiting["message"]
+    hostler(*waiting["command"].split()[1:])
+    (waiting,) = shown(run)["waiting_on"]
+    assert waiting["command"] == f"hostler retry {run} a"
+    hostler(*waiting["command"].split()[1:])
