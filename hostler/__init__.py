@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from hostler.authoring import Build, NodeHandle, Workflow, compute, operation, workflow
     from hostler.compiler import Compiled, compile_workflow
     from hostler.config import Config
-    from hostler.host import Host, Run
+    from hostler.host import Host
+    from hostler.hosted_run import Run
     from hostler.loading import load
     from hostler.work_client import Work, Worker
     from hostres.errors import Code, HostlerError
@@ -39,7 +40,8 @@ _HOMES = {
     "hostler.authoring": ("Build", "NodeHandle", "Workflow", "compute", "operation", "workflow"),
     "hostler.compiler": ("Compiled", "compile_workflow"),
     "hostler.config": ("Config",),
-    "hostler.host": ("Host", "Run"),
+    "hostler.host": ("Host",),
+    "hostler.hosted_run": ("Run",),
     "hostler.loading": ("load",),
     "hostler.work_client": ("Work", "Worker"),
     "hostres.errors": ("Code", "HostlerError"),

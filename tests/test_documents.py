@@ -22,7 +22,8 @@ from hostler.commands import COMMANDS
 from hostler.compiler import compile_workflow
 from hostler.config import KNOWN, Config
 from hostler.graph_files import Agent, Command, Graph, Heading, Node
-from hostler.host import Host, Run
+from hostler.host import Host
+from hostler.hosted_run import Run
 from hostler.loading import load
 from hostler.operations.probing import Media
 from hostler.registry import Registry

@@ -14,7 +14,8 @@ from actors.host_messages import Report, RunLost
 from hostler.commands.endings import CANCELLED, EXITS, ending_text
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import whole
-from hostler.host import Host, Run
+from hostler.host import Host
+from hostler.hosted_run import Run
 from hostler.interrupts import Continued, Interrupted, Interrupts
 from hostler.views.board import Board
 from hostler.views.lines import PlainView

@@ -7,7 +7,7 @@ import threading
 
 from hostler import Host
 from hostler.config import Config
-from hostler.host import Run
+from hostler.hosted_run import Run
 from hostres.errors import Code, HostlerError
 from store.home import Home
 from store.lifecycle import RUN_FINAL

@@ -1,0 +1,137 @@
+"""A run that a host of this program works on: what is heard of it, and where it stands."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from actors.actions import NodeChanged, RunChanged, RunLeft
+from actors.host_messages import Report, RunLost
+from hostres.errors import HostlerError
+from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus
+
+if TYPE_CHECKING:
+    from hostler.host import Host
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Where a run stands when `wait` returns.
+
+    Attributes:
+        status: Of the run.
+        counts: Its nodes under the seven headings of a summary.
+        outputs: What a completed run gives back.
+        final: Whether it has ended; otherwise it rests until a person acts, or was handed back.
+
+    """
+
+    run_id: str
+    status: RunStatus
+    counts: Mapping[str, int]
+    outputs: JsonValue
+    final: bool
+
+
+class Run:
+    """A run that this host works on."""
+
+    def __init__(self, run_id: str, host: "Host", *, kept: bool) -> None:
+        self.run_id = run_id
+        self._host = host
+        self._kept = kept
+        self._changed = threading.Condition()
+        self._listeners: list[Callable[[Report], None]] = []
+        self._history: list[Report] = []
+        self._outcome: Outcome | None = None
+        self._error: HostlerError | None = None
+        self._left = False
+
+    def wait(self, timeout: float | None = None) -> Outcome:
+        """Wait until the run has ended, rests for a person, or was handed back.
+
+        Args:
+            timeout: Seconds; None waits without limit.
+
+        Raises:
+            TimeoutError: It still runs.
+            HostlerError: This host could not go on with it; it stands in the store.
+
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._outcome is not None or self._error is not None, timeout):
+                raise TimeoutError(f"{self.run_id} still runs after {timeout:g} s")
+            if self._error is not None:
+                raise self._error
+            if self._outcome is None:
+                raise AssertionError
+            return self._outcome
+
+    def cancel(self, reason: str = "") -> None:
+        """Ask for the run to be cancelled; `wait` says when it is."""
+        self._host.cancel(self.run_id, reason=reason)
+
+    def subscribe(self, listener: Callable[[Report], None]) -> None:
+        """Call *listener* with every durable change so far and to come; it runs on a thread of the host.
+
+        Args:
+            listener: Quick; one that raises hears no more, and what it raised is logged.
+
+        """
+        with self._changed:
+            for report in self._history:
+                listener(report)
+            self._listeners.append(listener)
+
+    @property
+    def left(self) -> bool:
+        """Whether this host is done with the run."""
+        return self._left
+
+    @property
+    def lost(self) -> bool:
+        """Whether this host could not go on with it."""
+        return self._error is not None
+
+    def _hear(self, report: Report) -> None:
+        with self._changed:
+            match report:
+                case NodeChanged() | RunChanged():
+                    self._history.append(report)
+                case _:
+                    pass
+            match report:
+                case RunLeft():
+                    self._left = True
+                    self._outcome = Outcome(
+                        run_id=self.run_id,
+                        status=report.status,
+                        counts=report.counts,
+                        outputs=report.outputs,
+                        final=report.status in RUN_FINAL,
+                    )
+                case RunLost(error=error):
+                    self._left = True
+                    self._error = error
+                case RunChanged():
+                    # a host that hands the run back at rest says so with `RunLeft`
+                    rests = self._kept and report.status in RUN_RESTING
+                    self._outcome = self._resting(report) if rests else None
+                case _:
+                    pass
+            if self._outcome is not None or self._error is not None:  # nobody waits for anything else
+                self._changed.notify_all()
+            for listener in list(self._listeners):
+                try:
+                    listener(report)
+                except Exception:
+                    log.exception("a subscriber of %s failed", self.run_id)
+                    self._listeners.remove(listener)
+
+    def _resting(self, report: RunChanged) -> Outcome:
+        return Outcome(run_id=self.run_id, status=report.status, counts=report.counts, outputs=None, final=False)
