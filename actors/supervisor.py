@@ -103,6 +103,7 @@ class Supervisor(Shell):
         self._services: list[pykka.ActorRef[Any]] = []
         self._runs: dict[str, _Run] = {}
         self._vacating: dict[str, str] = {}
+        self._leaving: list[pykka.ActorRef[Scheduler]] = []
         self._creating: dict[str, CreateRun] = {}
         self._restart_from: int | None = None
         self._draining: Drain | None = None
@@ -116,6 +117,8 @@ class Supervisor(Shell):
         for run in self._runs.values():
             if run.scheduler is not None:
                 _stop(run.scheduler)
+        for scheduler in self._leaving:
+            _stop(scheduler)
         for service in reversed(self._services):
             _stop(service)
         if self._broken:
@@ -245,7 +248,7 @@ class Supervisor(Shell):
         if run is None:
             return
         if run.scheduler is not None:
-            run.scheduler.stop(block=False)
+            self._let_go(run.scheduler)
             run.scheduler = None
         if message.status in RUN_RESTING:  # an answer may have come in while it was being handed back
             run.left = message
@@ -268,8 +271,13 @@ class Supervisor(Shell):
         if run is None:
             return
         if run.scheduler is not None:
-            run.scheduler.stop(block=False)
+            self._let_go(run.scheduler)
         self._report(run_id, RunLost(run_id=run_id, error=error))
+
+    def _let_go(self, scheduler: pykka.ActorRef[Scheduler]) -> None:
+        """Let a scheduler end by itself; whoever stops the host waits for it."""
+        scheduler.stop(block=False)
+        self._leaving = [each for each in (*self._leaving, scheduler) if each.is_alive()]
 
     def _report(self, run_id: str, report: Report) -> None:
         _tell_subscriber(self._runs.pop(run_id).adopt, report)

@@ -5,9 +5,8 @@ The core has no clock and hears no beat. A timer tells it when to look; what the
 
 from typing import Final
 
-from actors.actions import AskProbe, SetTimer, TakePulse, TimerName
+from actors.actions import AskProbe, EndLeftovers, SetTimer, TakePulse, TimerName
 from actors.messages import Probed, PulseTaken
-from actors.scheduling import reconciling
 from actors.scheduling.state import NodeState, Port, RunState
 from actors.scheduling.stopping import RECOVER, STALL, stop
 from actors.scheduling.turn import Turn
@@ -115,7 +114,8 @@ def recover(turn: Turn, node: NodeState) -> None:
     if node.key in state.deferred:
         state.deferred.discard(node.key)
         node.reconciling = False
-        if not reconciling.recover(turn, node):
-            raise AssertionError(node.key)
+        node.recovering = True  # something of it may still live; nothing is asked beside that
+        state.active += 1
+        turn.now.append(EndLeftovers(nodes=(node.key,)))
         return
     stop(turn, node, RECOVER)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actors.actions import Abort, AskPlanner, AskProbe, Dispatch, Reconcile, SetTimer, TakePulse
+from actors.actions import Abort, AskPlanner, AskProbe, Dispatch, EndLeftovers, Reconcile, SetTimer, TakePulse
 from actors.messages import Due, LeftoversEnded, PlannerAnswered, Probed, PulseTaken, Returned
 from actors.outcomes import Aborted, Failed
 from actors.scheduling.liveness import first_look_s, look_again_s
@@ -279,7 +279,7 @@ def test_a_node_whose_host_has_died_is_recovered_once():
 
 
 def test_what_could_not_be_found_out_is_asked_again_when_somebody_recovers_it():
-    """A deferred node waits for a later owner, or for a person."""
+    """A deferred node waits for a later owner, or for a person; nothing is asked beside what still lives of it."""
     policy = Policy(effect="local-derived-write", resume=Resume.RECOVERABLE_TRANSACTION)
     made = begun(planned("a", policy=policy), writing("long"), ports={("test.work", 1): frozenset({Port.RECONCILE})})
     again = made.crash(ports={("test.work", 1): frozenset({Port.RECONCILE})})
@@ -290,7 +290,10 @@ def test_what_could_not_be_found_out_is_asked_again_when_somebody_recovers_it():
     deferred = again.model.records["a"].attempt
     again.send(Returned(node="a", attempt=deferred, outcome=failed, release=None, reconciling=True))
     assert "a" in again.state.deferred
-    assert len(kinds(again.request(RequestKind.RECOVER, "a"), Reconcile)) == 1
+    asked = again.request(RequestKind.RECOVER, "a")
+    assert (kinds(asked, EndLeftovers), kinds(asked, Reconcile)) == ([EndLeftovers(nodes=("a",))], [])
+    actions = again.send(LeftoversEnded(nodes=("a",), ended={}, remaining={}))
+    assert len(kinds(actions, Reconcile)) == 1
     again.request(RequestKind.RECOVER, "a")
     assert "is being found out already" in again.model.events("request-refused", "a")[-1]["message"]
     again.send(Returned(node="a", attempt=deferred, outcome=as_value({"done": True}), release=None, reconciling=True))

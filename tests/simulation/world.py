@@ -496,7 +496,9 @@ class World:
                 self.ask(RequestKind.CANCEL, self.random.choice([None, *self.state.nodes]))
             case 4:
                 running = [key for key, node in self.state.nodes.items() if node.status is Status.RUNNING]
-                self.ask(RequestKind.RECOVER, self.random.choice(running or list(self.state.nodes)))
+                key = self.random.choice(running or list(self.state.nodes))
+                self.effects.leave[key] += 1  # trusted code that had just failed by itself is made again by their word
+                self.ask(RequestKind.RECOVER, key)
             case _:
                 self.answer(self.random.choice(list(self.state.nodes)))
 
