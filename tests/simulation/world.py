@@ -551,12 +551,15 @@ class World:
                 if misfit is not None:
                     self.ask(RequestKind.BUDGET, misfit.holder, add={"retries": 1})
                 self.effects.leave[key] += self.may_recover(key, principal)
+                given_up = self.state.nodes[key].record.output_sha256 is not None and self.may_recover(key, principal)
                 if self.random.random() < 0.6:
+                    if given_up and status is Status.FAILED:  # a result that a person did not approve
+                        self.effects.happened[key] = 0
                     self.ask(RequestKind.RETRY, key, principal)
                 else:
                     number = self.state.nodes[key].record.revision - (self.random.random() < 0.1)
-                    if is_judged_again(self.state.nodes[key].record) and self.may_recover(key, principal):
-                        self.effects.happened[key] = 0  # what it did is given up with its result
+                    if given_up:
+                        self.effects.happened[key] = 0
                     self.ask(RequestKind.CORRECT, key, principal, input={"n": self.requests}, revision=number)
             case _:
                 return False
