@@ -217,6 +217,7 @@ def _put_in_force(
     try:
         decision_file.prepare({**decision_file.read(), **decided})
         state_file.prepare(wanted_state)  # whatever has no room has said so by now
+        tickets.disown(listing)
         for name in _concerned(tickets, listing, capacity):
             poke(tickets.path(name))  # it waits at the gate until all is done
         with _undisturbed():

@@ -200,6 +200,7 @@ class Coordinator:
         for ticket in tuple(self._waiting):
             ticket.wake()
         self._poller.close()
+        self.machine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -235,6 +236,8 @@ class Coordinator:
             hung = ticket.poll(min(ends) - now)
             if self._closed.is_set():
                 continue
+            if hung and self.machine.inherit(ticket, hung):
+                return
             unprompted = hung is None
             if unprompted and time.monotonic() < look_at:
                 continue

@@ -3,6 +3,7 @@
 | name | a ticket that |
 | --- | --- |
 | `w.<ticket>.<nonce>` | waits for the machine |
+| `n.<ticket>.<nonce>.<predecessor>[.<cpus>]` | waits too, and holds next: see `hostres.heirs` |
 | `z.<ticket>.<nonce>` | waits, but its process does not move |
 | `h.<ticket>.<nonce>[.<cpus>]` | holds |
 | `s.<ticket>.<parents>.<nonce>[.<cpus>]` | holds a part of what another one holds |
@@ -10,6 +11,8 @@
 
 `<parents>` are numbers, the nearest first: `12` or `12-7`. A ticket stands inside the nearest of them that
 holds, and on the machine like any other once none does.
+
+A ticket that has both a name that waits and one that holds was its predecessor's heir, and holds now.
 """
 
 import os
@@ -20,6 +23,8 @@ from typing import Final, NamedTuple
 from hostres.locks import NEW
 
 WAITING: Final = "w"
+HEIR: Final = "n"
+"""First letter of the name of a waiter that is the heir of another ticket; its state is `WAITING`."""
 DOZING: Final = "z"
 HOLDING: Final = "h"
 INSIDE: Final = "s"
@@ -38,6 +43,7 @@ class Entry(NamedTuple):
         state: `WAITING`, `DOZING` or `HOLDING`.
         name: The name.
         parents: Numbers of the tickets it was asked for under, the nearest first.
+        after: Number of the ticket whose heir it is, 0 for none.
 
     """
 
@@ -46,14 +52,22 @@ class Entry(NamedTuple):
     state: str
     name: str
     parents: tuple[int, ...] = ()
+    after: int = 0
 
     @property
     def key(self) -> str:
         """What stays of the name when the state changes."""
         return f"{self.number}.{self.nonce}"
 
+    @property
+    def cpus(self) -> str:
+        """End of the name that tells the CPUs of a holder, or of an heir once it holds: `.<mask>`, or nothing."""
+        parts = self.name.split(".", 5)
+        whole = 4 if parts[0] in (HEIR, INSIDE) else 3
+        return "." + parts[whole] if len(parts) > whole else ""
+
     def in_state(self, state: str) -> "Entry":
-        """Return it as it is called in another state, without CPUs."""
+        """Return it as it is called in another state, without CPUs, and no heir."""
         return Entry(
             self.number, self.nonce, state, name_of(self.number, self.nonce, state, self.parents), self.parents
         )
@@ -82,6 +96,11 @@ def name_of(number: int, nonce: str, state: str, parents: tuple[int, ...] = ()) 
     return f"{letter}.{number}.{'-'.join(map(str, parents))}.{nonce}"
 
 
+def heir_name(number: int, nonce: str, after: int, cpus: str) -> str:
+    """Return the name of a waiter that is the heir of the ticket *after*."""
+    return f"{HEIR}.{number}.{nonce}.{after}{cpus}"
+
+
 class Line:
     """Who holds and who waits in one place: on the machine, or inside one ticket.
 
@@ -99,8 +118,13 @@ class Line:
 
     @property
     def awake(self) -> list[Entry]:
-        """Those that wait and do not doze; the first of them is the chief."""
+        """Those that wait and do not doze."""
         return [entry for entry in self.waiting if entry.state == WAITING]
+
+    @property
+    def lookouts(self) -> list[Entry]:
+        """Those of them that are no heirs, and so look after the line; the first of them is the chief."""
+        return [entry for entry in self.waiting if entry.state == WAITING and not entry.after]
 
     def add(self, entry: Entry) -> None:
         """Put a ticket in its place."""
@@ -120,10 +144,13 @@ class Listing(Line):
         unborn: Names under which a FIFO is being made.
         strange: Names that are nobody's.
         highest: The highest number in use.
+        nested: Whether any ticket was asked for under another.
+        inherited: Tickets that held and have ended, each with its heir, which holds now.
+        outlived: Names that tell nothing more than that: those tickets', and those under which their heirs waited.
 
     """
 
-    __slots__ = ("_holders", "highest", "inside", "records", "strange", "unborn")
+    __slots__ = ("_holders", "highest", "inherited", "inside", "nested", "outlived", "records", "strange", "unborn")
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,6 +159,9 @@ class Listing(Line):
         self.unborn: list[str] = []
         self.strange: list[str] = []
         self.highest = 0
+        self.nested = False
+        self.inherited: list[tuple[Entry, Entry]] = []
+        self.outlived: list[str] = []
         self._holders: dict[int, Entry] | None = None
 
     @classmethod
@@ -158,6 +188,8 @@ class Listing(Line):
                 listing.waiting.append(entry)
         listing.holding.sort()
         listing.waiting.sort()
+        listing._see_heirs()
+        listing.nested = bool(nested)
         last = (*listing.holding[-1:], *listing.waiting[-1:], *nested)
         listing.highest = max([*listing.records, *[entry.number for entry in last]], default=0)
         if nested:
@@ -165,6 +197,25 @@ class Listing(Line):
             for entry in nested:
                 listing.line(listing.host(entry)).add(entry)
         return listing
+
+    def _see_heirs(self) -> None:
+        """See which heirs hold: those that have both names."""
+        if not (self.holding and self.waiting):
+            return
+        keys = {entry.key for entry in self.holding}
+        both = [entry for entry in self.waiting if entry.key in keys]
+        if not both:
+            return
+        heirs = {entry.after: entry for entry in both}
+        holding, self.holding = self.holding, []
+        for entry in holding:
+            if entry.number in heirs:
+                self.inherited.append((entry, heirs[entry.number]))
+            else:
+                self.holding.append(entry)
+        self.outlived = [entry.name for entry, _ in self.inherited]  # before the names that say that it has ended
+        self.outlived += [entry.name for entry in both]
+        self.waiting = [entry for entry in self.waiting if entry.key not in keys]
 
     def _learn(self, name: str, known: dict[str, Entry]) -> Entry | None:
         if name.endswith(RECORD):
@@ -242,6 +293,9 @@ def _entry(name: str) -> Entry | None:
         return Entry(number, parts[2], HOLDING, name)
     if parts[0] in (WAITING, DOZING) and len(parts) == 3:
         return Entry(number, parts[2], parts[0], name)
+    if parts[0] == HEIR:
+        after = int(parts[3]) if len(parts) > 3 and is_number(parts[3]) else 0
+        return Entry(number, parts[2], WAITING, name, after=after) if after else None
     parents = tuple(int(parent) for parent in parts[2].split("-") if is_number(parent))
     if not parents or len(parts) < 4:
         return None

@@ -132,8 +132,10 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
         """Close this copy of the descriptor; idempotent. The lock goes with the last copy."""
         if self.fd >= 0:
             with descriptors.guard:
-                ours = self.identity == (0, 0) or self.is_open()
-                (descriptors.close if ours else descriptors.lost)(self.fd)
+                if self.identity == (0, 0) or self.is_open():
+                    descriptors.close(self.fd)
+                else:
+                    descriptors.lost(self.fd)
                 self.fd = -1  # at last: whoever is interrupted before may close it again, which it sees if it is done
         self.acquired = False
 

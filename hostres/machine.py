@@ -7,6 +7,7 @@ it only makes the oldest waiter patient; so nothing need wake anybody for it.
 """
 
 import os
+from collections import deque
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -17,7 +18,17 @@ from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import is_private_folder, private_folder, refuse_network_file_system
 from hostres.gate import Gate
-from hostres.listing import DOZING, HOLDING, RECORD, WAITING, Entry, Listing, name_of, nonce_of
+from hostres.heirs import Heirs
+from hostres.listing import (
+    DOZING,
+    HOLDING,
+    RECORD,
+    WAITING,
+    Entry,
+    Listing,
+    name_of,
+    nonce_of,
+)
 from hostres.locks import LOOK, NEW, WATCH, FifoLock, is_locked, poke
 from hostres.nesting import Asker, check_part, check_wait, room_of, took_part
 from hostres.profile import Profile
@@ -61,6 +72,9 @@ class Machine:
         self._seating = Seating(self.tickets, self._sweeper)
         self._rouser = Rouser(self.tickets)
         self.settings = settings
+        self._heirs = Heirs(self.tickets, self._sweeper)
+        self._ended: deque[Ticket] = deque()
+        """Those that hold no longer, since the last ask."""
         self._left: Left | None = None
         self._settled: MachineState | None = None
         """The rules in force when it was last seen that they are what this process sets of them."""
@@ -117,13 +131,30 @@ class Machine:
         except OSError as error:
             raise unavailable("the queue could not be read", error) from error
 
+    def inherit(self, ticket: Ticket, hung: Collection[str]) -> bool:
+        """Admit a waiting ticket without the gate, if it may go whatever others want: see `hostres.heirs`.
+
+        Args:
+            ticket: A ticket of this process.
+            hung: Keys of watched tickets that hung up.
+
+        Returns:
+            Whether it is admitted; if not, it must look.
+
+        """
+        return self._heirs.inherit(ticket, hung)
+
     def released(self, ticket: Ticket) -> None:
         """Take note that this process has closed a ticket that held; the next ask removes its name."""
-        self._sweeper.released(ticket.key)
-        self._left = Left.by(ticket)
+        self._ended.append(ticket)  # no more now: whoever comes next may be waiting for this processor
+
+    def close(self) -> None:
+        """Close what is open for the sake of tickets that wait no more."""
+        self._heirs.close()
 
     def _ask(self, record: Record, asker: Asker) -> Ticket:
         try:
+            self._settle()
             names = self.tickets.names()
             left = self._left
             if left is not None and left.is_all(names):
@@ -132,7 +163,13 @@ class Machine:
                 if ticket is not None:
                     return ticket
             listing = self.tickets.listing(names)
-            self._sweeper.tidy(listing)
+            if asker.parents or record.priority > 0:
+                self.tickets.disown(listing)
+            if listing.inherited:
+                before_ns = self._turnaround.read()
+                self._count(before_ns, self._heirs.turnaround_ns(before_ns, listing))
+            for dead in self._sweeper.tidy(listing):
+                self._tell_of(dead, listing)
             state = self._settled = self._agree_on_rules(self._profile.in_force(listing), listing)
             if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
                 raise HostlerError(
@@ -142,6 +179,21 @@ class Machine:
             return self._enter(number, record, asker, listing, state)
         finally:
             self._sweeper.sweep()
+
+    def _tell_of(self, dead: Entry, listing: Listing) -> None:
+        """Let somebody look whom the end of a ticket concerns: it may have been told to watch it, and not have yet."""
+        line = listing.line(listing.host(dead))
+        behind = line.awake if dead.state != HOLDING else line.lookouts
+        for entry in [entry for entry in behind if dead.state == HOLDING or entry.number > dead.number][:1]:
+            self._poke(entry)
+
+    def _settle(self) -> None:
+        """Do what the last hand-overs of this process have left to do, now that it has the gate for something else."""
+        self._heirs.settle()
+        while self._ended:
+            ticket = self._ended.popleft()
+            self._sweeper.released(ticket.key)
+            self._left = Left.by(ticket)
 
     def _look_now(self, ticket: Ticket, hung: Collection[str], unprompted: bool) -> bool:  # noqa: FBT001  of `hold`
         try:
@@ -156,6 +208,7 @@ class Machine:
                 if plain and ticket.waiting.name in names and self._takes_over(ticket, names, hung):
                     return True
                 listing = self.tickets.listing(names)
+                self._sweeper.inherited(listing)
                 dozed = self._stand_up(ticket, listing)
                 thorough = adapted or dozed or unprompted or LOOK in words or not (words or hung)
                 return self._see(ticket, listing, hung, thorough=thorough, unprompted=unprompted)
@@ -193,12 +246,13 @@ class Machine:
         if host is not None and not go:
             check_wait(asker, host, self.tickets.place)
         if go:
-            for chief in line.awake[:1]:
+            for chief in line.lookouts[:1]:
                 self._poke(chief, WATCH)  # the new holder
         nonce = nonce_of(record.priority)
         parents = (host.number, *host.parents) if host is not None else ()
         cpus = self._cpus(record, host, listing, state) if go else ""
-        name = name_of(number, nonce, HOLDING if go else WAITING, parents) + cpus
+        heir = None if room or parents or self._adapts(asked) else self._heirs.born(demand, nonce, listing, state)
+        name = heir[0].name if heir else name_of(number, nonce, HOLDING if go else WAITING, parents) + cpus
         self.tickets.write(number, record)
         try:
             lock = FifoLock.born(self.tickets.place, name)
@@ -207,6 +261,8 @@ class Machine:
             raise
         self._sweeper.surpass(listing)
         ticket = self._made(demand, nonce, lock, record, asked, parents)
+        if heir:
+            ticket.be_called(*heir)
         took_part(ticket, asker)
         if go:
             self._hold(ticket)
@@ -268,12 +324,15 @@ class Machine:
         policy.check(state.capacity)
         return record._replace(claims=policy.physical(record.claims, held.units if held else state.capacity))
 
+    def _adapts(self, asked: Record) -> bool:
+        policy = self.settings.claims
+        return policy is not None and policy.takes_all(asked.claims)
+
     def _made(
         self, demand: Demand, nonce: str, lock: FifoLock, record: Record, asked: Record, parents: tuple[int, ...] = ()
     ) -> Ticket:
         ticket = Ticket(demand, nonce, lock, record, parents)
-        policy = self.settings.claims
-        if policy is not None and policy.takes_all(asked.claims):
+        if self._adapts(asked):
             ticket.adapts = asked.claims
         self.tickets.known[ticket.key] = demand
         return ticket
@@ -316,18 +375,19 @@ class Machine:
             to_look = self._rouser.let_doze(ticket, listing, line, may_go)
             if to_look:
                 may_go = self._seating.who_may_go(listing, host, state, patience_ns=patience_ns)
-        awake = line.awake
+        awake, lookouts = line.awake, line.lookouts
         mine = awake.index(me)
         self._take_place(ticket, host, mine, unprompted=unprompted)
         admitted = ticket.number in may_go
         going = [entry for entry in awake if entry.number in may_go and entry != me]
-        if admitted or hung or swept or to_look or unprompted or mine == 0:
+        if admitted or hung or swept or to_look or unprompted or mine == 0 or lookouts[:1] == [me]:
             to_look.update(going)
         to_watch = set(self._rouser.to_rouse(ticket, awake, going, unprompted=unprompted))
         if moved or (admitted and (line.holding or line.waiting[0] != me)):
-            to_watch.update(awake[mine + 1 : mine + 2])  # it has a new predecessor, or more to watch than this ticket
-        if admitted:
-            to_watch.add(awake[0])  # the new holder
+            # it has a new predecessor, or more to watch than this ticket
+            to_watch.update([entry for entry in awake[mine + 1 : mine + 2] if not entry.after])
+        if admitted and (line.holding or line.waiting[0] != me):
+            to_watch.update([entry for entry in lookouts if entry != me][:1])  # the new holder
         for entry in sorted((to_look | to_watch) - {me}):
             # as long as somebody has not moved that may go, whoever comes to be the chief must see to it
             self._poke(entry, LOOK if entry in to_look or going else WATCH)
@@ -335,15 +395,17 @@ class Machine:
             ticket.summons.note(() if admitted else going, to_look | to_watch)
         if admitted:
             self._admit(ticket, self._cpus(ticket.record, host, listing, state))
+        elif not (settled or ticket.parents or ticket.adapts is not None):
+            self._heirs.see(ticket, listing, state)
         self._count(before_ns, turnaround_ns)
         return admitted
 
-    def _take_place(self, ticket: Ticket, host: Entry | None, mine: int, *, unprompted: bool) -> None:
+    def _take_place(self, ticket: Ticket, host: Entry | None, place: int, *, unprompted: bool) -> None:
         """Let a ticket know where it stands in its line, and leave the sign of that if it is to look after it."""
-        ticket.rank = min(mine, 2)
+        ticket.rank = min(place, 2)
         # the record of a ticket, as a change of its FIFO would let it seem to have been admitted just now
         ticket.pulse.place = f"{self.folder}/{PULSE}" if host is None else self.tickets.path(f"{host.number}{RECORD}")
-        if unprompted or mine <= 1:
+        if unprompted or place <= 1:
             ticket.pulse.leave(again=unprompted)
 
     def _takes_over(self, ticket: Ticket, names: Collection[str], hung: Collection[str]) -> bool:
@@ -394,6 +456,7 @@ class Machine:
             return False
         listing = self.tickets.scan()
         self._stand_up(ticket, listing)
+        self.tickets.disown(listing)
         host = listing.host(ticket.waiting)
         room = self._profile.agreed(listing).capacity if host is None else self.tickets.demand(host).units
         record = ticket.record._replace(claims=policy.physical(ticket.adapts, room))
@@ -410,22 +473,27 @@ class Machine:
         return True
 
     def _stand_up(self, ticket: Ticket, listing: Listing) -> bool:
-        """Let a ticket doze no longer if others let it; return whether they did.
+        """Let a ticket doze no longer if others let it; return whether it stands otherwise than it thought.
 
         Raises:
             HostlerError: `ownership-lost`: it is not in its line.
 
         """
-        me = ticket.waiting
-        line = listing.line(listing.host(me))
-        if me in line.waiting:
+        line = listing.line(listing.host(ticket.waiting))
+        if ticket.waiting in line.waiting:
             return False
+        me = ticket.waiting.in_state(WAITING)
+        if me in line.waiting:
+            ticket.be_called(me)
+            return True
         asleep = ticket.entry(DOZING)
         if asleep not in line.waiting:
             raise HostlerError(Code.OWNERSHIP_LOST, f"ticket {ticket.number} was removed while it waited", "ask again")
-        ticket.lock.place = self.tickets.path(asleep.name)
+        ticket.be_called(asleep)
         ticket.lock.rename(self.tickets.path(me.name))
+        ticket.be_called(me)
         listing.replace(asleep, WAITING)
+        self.tickets.disown(listing)  # as it stands before some of them again
         return True
 
     def _cpus(self, record: Record, host: Entry | None, listing: Listing, state: MachineState) -> str:
@@ -464,6 +532,7 @@ class Machine:
         real_memory = state.real_memory if ours.real_memory is None else ours.real_memory
         if (patience, real_memory) == (state.patience, state.real_memory):
             return state
+        self.tickets.disown(listing)
         next_ticket = max(listing.highest + 1, state.next_ticket)
         state = state._replace(patience=patience, real_memory=real_memory, next_ticket=next_ticket)
         for line in (listing, *listing.inside.values()):

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from hostres.listing import DOZING, WAITING
+from hostres.listing import DOZING, HEIR, WAITING
 from hostres.survey import survey
 
 
@@ -71,7 +71,7 @@ def _own_ticket(folder: str) -> int | None:
     for fd in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError, ValueError):
             name = os.readlink(f"/proc/self/fd/{fd}")
-            if not name.startswith((f"{folder}{WAITING}.", f"{folder}{DOZING}.")):
+            if not name.startswith(tuple(f"{folder}{letter}." for letter in (WAITING, HEIR, DOZING))):
                 continue
             if fcntl.fcntl(int(fd), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR:
                 return int(name.removeprefix(folder).split(".")[1])

@@ -200,6 +200,9 @@ class Poller:
             return
         hung = ticket.hung(events)
         poked = ticket.lock.fd in events
+        if hung and self._machine.inherit(ticket, hung):
+            self._admit(ask)
+            return
         unprompted = not hung and not poked
         if unprompted and time.monotonic() < ask.look_at:
             return

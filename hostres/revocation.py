@@ -47,13 +47,17 @@ def revoke(folder: Path, number: int) -> None:
             _sweep(taken)
             if any(number == entry_number for entry_number, _ in _fifos(taken)):
                 return
+            listing = tickets.scan()
+            tickets.disown(listing)  # from here on each of those that live has one name, which nobody else changes
+            for outlived in listing.outlived:
+                tickets.sweep_name(outlived)
             name = next(
                 (name for ticket, name in _fifos(tickets) if ticket == number and is_held(tickets.path(name))), None
             )
             if name is None:
                 raise missing
             taken.write(number, _record(tickets, number))
-            for waiter in concerned(tickets.scan(), number):
+            for waiter in concerned(listing, number):
                 poke(tickets.path(waiter.name))
             poke(tickets.path(name))
             os.rename(tickets.path(name), taken.path(name))

@@ -35,8 +35,9 @@ class Rouser:
         silent = ticket.summons.silent([entry for entry in line.awake if entry.number in may_go])
         for entry in {*silent, *ticket.roused.silent(self._deaf(ticket, line.awake))}:
             if entry.key != ticket.key:
-                asleep = listing.replace(entry, DOZING)
-                self._tickets.rename(entry, asleep)
+                asleep = self._tickets.put(entry, DOZING, listing)
+                if asleep is None:
+                    continue  # it holds meanwhile
                 concerned.add(asleep)  # once it moves, it looks
                 concerned.update([behind for behind in line.awake if behind.number > entry.number][:1])
         return {entry for entry in concerned if entry in line.waiting}

@@ -8,7 +8,7 @@ inside another, a record that was not read yet.
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from hostres.listing import DOZING, HOLDING, INSIDE, WAITING
+from hostres.listing import DOZING, HEIR, HOLDING, INSIDE, WAITING, is_number
 from hostres.queue import Demand
 
 
@@ -68,6 +68,10 @@ def takeover(
                 next_number, next_one = number, name
         elif letter in (INSIDE, DOZING):
             return None
+        elif letter == HEIR:
+            number_ = name.split(".")[1:2]
+            if number_ and is_number(number_[0]) and int(number_[0]) < me:
+                return None  # it goes first, or holds already
     # a watched one that is not there any more was found dead by somebody else: more has come free
     if not dead or len(dead) < len(hung) or seen < len(watched):
         return None

@@ -21,6 +21,9 @@ from hostres.state import DamagedStateError, MachineState, StateFile
 from hostres.tickets import Record, TicketFolder
 from hostres.turnaround import read_turnaround
 
+_TRIES = 8
+"""How often the names are read again if one is not there any more; it may belong to somebody who lives."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
@@ -160,14 +163,19 @@ def read_tickets(folder: Path) -> tuple[Listing, dict[str, Seen]]:
     if not os.path.lexists(folder):
         return Listing(), {}
     tickets = TicketFolder(str(private_folder(folder, create=False)))
-    listing = tickets.scan()
-    live: dict[str, Seen] = {}
-    for entry in listing.entries:
-        seen = _look_at(tickets, entry)
-        if seen is None:
-            listing.forget(entry)
-        else:
-            live[entry.key] = seen
+    for _ in range(_TRIES):
+        listing = tickets.scan()
+        live: dict[str, Seen] = {}
+        gone = 0
+        for entry in listing.entries:
+            seen = _look_at(tickets, entry)
+            if seen is None:
+                listing.forget(entry)
+                gone += not os.path.lexists(tickets.path(entry.name))
+            else:
+                live[entry.key] = seen
+        if not gone:
+            break  # else one may only be called otherwise by now
     return listing, live
 
 

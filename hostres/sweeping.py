@@ -9,7 +9,7 @@ from typing import Final
 
 from hostres import descriptors
 from hostres.errors import HostlerError
-from hostres.listing import RECORD, Entry, Listing
+from hostres.listing import HOLDING, RECORD, Entry, Listing
 from hostres.tickets import TicketFolder
 
 
@@ -42,11 +42,14 @@ class Sweeper:
         self._nobodys.clear()
         self._released.clear()
 
-    def tidy(self, listing: Listing) -> None:
+    def tidy(self, listing: Listing) -> list[Entry]:
         """Take the dead out as far as a bounded number of probes finds them, those first that were ours.
 
         Args:
             listing: What `t/` holds; what is removed is taken out.
+
+        Returns:
+            The dead of which it may be that nobody else has seen them end.
 
         Raises:
             HostlerError: `unsafe-state`: a folder has a name that only a file of ours can have.
@@ -54,6 +57,7 @@ class Sweeper:
         """
         for name in listing.unborn:
             self._tickets.sweep_name(name)  # its maker died: nobody else makes any while we hold the gate
+        self.inherited(listing)
         highest = listing.highest  # stays known until there is a higher one
         for number in listing.records.difference([highest], (entry.number for entry in listing.entries)):
             self._tickets.sweep_name(f"{number}{RECORD}")
@@ -63,8 +67,19 @@ class Sweeper:
             released = set(self._released)
             entries = entries[self._turn :] + entries[: self._turn]
             entries.sort(key=lambda entry: entry.key not in released)
+        heirs = {entry.after for entry in listing.waiting}
+        found = []
         for entry in entries[: self.PROBES]:
-            self.dead(entry, listing)
+            if entry.state != HOLDING or entry.number not in heirs:
+                if self.dead(entry, listing):
+                    found.append(entry)
+            elif not self._tickets.is_live(entry):
+                listing.forget(entry)  # its name is left to its heir, which is about to see that it has held
+        return found
+
+    def inherited(self, listing: Listing) -> None:
+        """Let `sweep` remove the names of those that heirs have followed: all, else one of them may seem to hold."""
+        self._nobodys.extend(listing.outlived)
 
     def surpass(self, listing: Listing) -> None:
         """Let `sweep` remove the record that only kept the highest number known, as a machine of its own has a new one.

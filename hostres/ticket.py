@@ -9,7 +9,7 @@ import select
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from hostres import descriptors
 from hostres.listing import DOZING, WAITING, Entry, name_of
@@ -18,6 +18,21 @@ from hostres.pulse import Pulse
 from hostres.queue import Demand
 from hostres.summons import Summons
 from hostres.tickets import Record
+
+
+class Inheritance(NamedTuple):
+    """What an heir needs to know when its time has come.
+
+    Attributes:
+        key: Of the predecessor, which it watches.
+        held: Where the predecessor is, if it was admitted.
+        place: Where the heir is, once it holds.
+
+    """
+
+    key: str
+    held: str
+    place: str
 
 
 class Ticket:
@@ -42,6 +57,7 @@ class Ticket:
         pulse: Whether somebody looks after its line.
         unit: The thread that holds it as a part of another.
         adapts: What was asked for, if what that takes follows what there is as long as it waits, else None.
+        inheritance: What it comes into, if it is the heir of another ticket, else None.
 
     """
 
@@ -57,6 +73,7 @@ class Ticket:
         self.pulse = Pulse()
         self.unit = 0
         self.adapts: Mapping[str, int] | None = None
+        self.inheritance: Inheritance | None = None
         self.holding = False
         self.admitted_boot_ns = 0
         self.watches: dict[str, int] = {}
@@ -75,6 +92,11 @@ class Ticket:
         self.waiting = Entry(self.number, nonce, WAITING, name, self.parents)
         self.key = self.waiting.key
         self.demand = demand
+
+    def be_called(self, waiting: Entry, inheritance: Inheritance | None = None) -> None:
+        """Take note of another name under which it waits now."""
+        self.waiting, self.inheritance = waiting, inheritance
+        self.lock.place = f"{os.path.dirname(self.lock.place)}/{waiting.name}"
 
     def entry(self, state: str) -> Entry:
         """Return what others see of it."""
@@ -100,7 +122,7 @@ class Ticket:
         """Return whether it must look, nothing having happened: it is time, or nobody else does."""
         return time.monotonic() >= self._look_s or self.pulse.missed()
 
-    def poll(self, timeout_s: float) -> frozenset[str] | None:
+    def poll(self, timeout_s: float) -> Sequence[str] | None:
         """Wait until something happens.
 
         Args:
@@ -113,10 +135,11 @@ class Ticket:
         """
         poll = select.poll()
         poll.register(self.lock.fd, select.POLLIN)
-        for fd in self.watches.values():
+        keys = {fd: key for key, fd in self.watches.items()}
+        for fd in keys:
             poll.register(fd, 0)
-        events = dict(poll.poll(max(0.0, timeout_s) * 1000))
-        return self.hung(events) if events else None
+        events = poll.poll(max(0.0, timeout_s) * 1000)
+        return [keys[fd] for fd, _ in events if fd in keys] if events else None
 
     def wake(self) -> None:
         """Make whoever polls it return, from another thread or a signal handler."""
@@ -128,9 +151,9 @@ class Ticket:
             finally:
                 self.mutex.release()
 
-    def hung(self, descriptors_: Collection[int]) -> frozenset[str]:
+    def hung(self, descriptors_: Collection[int]) -> Sequence[str]:
         """Return the keys of the watched tickets whose descriptors are among the given ones."""
-        return frozenset([key for key, fd in self.watches.items() if fd in descriptors_])
+        return [key for key, fd in self.watches.items() if fd in descriptors_]
 
     def unwatch(self, keys: Iterable[str] | None = None) -> None:
         """Close the watches on *keys*, or all of them."""
@@ -152,8 +175,9 @@ class Ticket:
             if not self.withdrawn:
                 self.withdrawn = True
                 folder = os.path.dirname(self.lock.place)
-                for state in (WAITING, DOZING):  # in this order, as others only change it in this one
-                    self.lock.place = f"{folder}/{self.entry(state).name}"
+                # in this order, as others only change it in this one
+                for entry in dict.fromkeys((self.waiting, self.entry(WAITING), self.entry(DOZING))):
+                    self.lock.place = f"{folder}/{entry.name}"
                     if self.lock.still_there():
                         with contextlib.suppress(OSError):
                             os.unlink(self.lock.place)

@@ -20,7 +20,7 @@ from hostres.claims import is_name, is_priority, is_units
 from hostres.errors import Code, HostlerError
 from hostres.folders import MAX_BYTES, open_private
 from hostres.listing import DOZING, HOLDING, RECORD, WAITING, Entry, Listing
-from hostres.locks import NEW, is_held, probe
+from hostres.locks import NEW, is_held, poke, probe
 from hostres.queue import KEY, Demand
 
 __all__ = ["DOZING", "HOLDING", "WAITING", "Entry", "Listing", "Record", "TicketFolder"]
@@ -253,10 +253,58 @@ class TicketFolder:
             os.close(fd)
         os.rename(path, self.path(f"{number}{RECORD}"))
 
-    def rename(self, entry: Entry, after: Entry) -> None:
-        """Let others see another process's ticket in another state, unless it has just gone."""
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(self.path(entry.name), self.path(after.name))
+    def put(self, entry: Entry, state: str, listing: Listing) -> Entry | None:
+        """Let others see another process's waiting ticket in another state.
+
+        Args:
+            entry: That ticket.
+            state: `WAITING` or `DOZING`.
+            listing: What `t/` holds; the ticket is changed in it.
+
+        Returns:
+            None if it holds: an heir may at any time, and does if it has got its other name before it lost this one.
+
+        """
+        with contextlib.suppress(FileNotFoundError):  # it has just gone
+            os.rename(self.path(entry.name), self.path(entry.in_state(state).name))
+        if entry.after:
+            self._see_to(entry, state, listing, self.names())
+        else:
+            listing.replace(entry, state)
+        return next((after for after in listing.waiting if after.key == entry.key), None)
+
+    def disown(self, listing: Listing) -> None:
+        """Let all heirs look for themselves, before anything changes who goes first.
+
+        Args:
+            listing: What `t/` holds; they are changed in it.
+
+        """
+        heirs = [entry for entry in listing.waiting if entry.after]
+        told = listing.awake[:2] if heirs else []  # whoever comes to be the first without having looked after others
+        for entry in told:  # the first of them may hold meanwhile
+            poke(self.path(entry.name))
+        for entry in heirs:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(self.path(entry.name), self.path(entry.in_state(WAITING).name))
+        names = self.names() if heirs else []
+        for entry in heirs:
+            self._see_to(entry, WAITING, listing, names)
+        for entry in listing.awake[:1]:
+            if heirs and entry.key not in [before.key for before in told]:
+                poke(self.path(entry.name))
+
+    def _see_to(self, entry: Entry, state: str, listing: Listing, names: Iterable[str]) -> None:
+        held = f"{HOLDING}.{entry.key}{entry.cpus}"
+        if held in names:
+            for before in [before for before in listing.holding if before.number == entry.after]:
+                listing.forget(before)
+                self.sweep_name(before.name)  # first: the other name says that it has ended
+            self.sweep_name(entry.in_state(state).name)
+            listing.remove(entry)
+            listing.add(Entry(entry.number, entry.nonce, HOLDING, held))
+        else:
+            listing.replace(entry, state)
 
     def sweep_name(self, name: str) -> None:
         """Remove a name that is nobody's.

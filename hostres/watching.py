@@ -1,12 +1,13 @@
 """Whom a waiter watches: nobody's end is missed, and no end wakes more than a few.
 
-The first of a line, its chief, watches all that hold there; every other one watches whoever stands before
-it, and, if that one dozes, also the next before that. Who stands inside another ticket watches that too.
+The first of a line that is no heir, its chief, watches all that hold there; every other one watches whoever stands
+before it, and, if that one dozes, also the next before that, and so does a chief behind heirs. Who stands inside
+another ticket watches that too.
 """
 
 from collections.abc import Callable, Collection, Mapping
 
-from hostres.listing import WAITING, Entry, Listing
+from hostres.listing import DOZING, WAITING, Entry, Listing
 from hostres.locks import is_locked
 from hostres.queue import Demand
 from hostres.sweeping import Sweeper
@@ -66,7 +67,13 @@ class Watcher:
         host = listing.host(ticket.waiting)
         wanted = {host} if host is not None and alive(host) else set()
         line = listing.line(listing.host(ticket.waiting))
+        after = ticket.waiting.after
+        before = next((entry for entry in (*line.waiting, *line.holding) if after and entry.number == after), None)
+        inherits = before is not None and before.state != DOZING and alive(before)
+        if before is not None and inherits and not everybody:
+            return {before.key}
         older = [entry for entry in line.waiting if entry.number < ticket.number]
+        chief = not ticket.waiting.after and all(entry.after for entry in older)
         while older:
             if alive(older[-1]):
                 wanted.add(older[-1])
@@ -75,8 +82,10 @@ class Watcher:
             older.pop()
         if everybody:
             older = [entry for entry in older if alive(entry)]
-        if not older or everybody:
+        if not older or everybody or chief:
             holding = [entry for entry in tuple(line.holding) if alive(entry)]
-            if not older:
+            if not older or chief:
                 wanted.update(holding)
+        if before is not None and inherits:
+            return {before.key}
         return {entry.key for entry in wanted}

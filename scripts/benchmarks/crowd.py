@@ -107,7 +107,7 @@ def _hold_in_turn(line: Connection, place: Path) -> None:
 def _until_queued(place: Path, waiting: int) -> None:
     tickets = place / "machine" / "t"
     until = time.monotonic() + LIMIT_S
-    while sum(name.startswith("w.") for name in os.listdir(tickets)) < waiting:  # noqa: PTH208  in a loop
+    while sum(name.startswith(("w.", "n.")) for name in os.listdir(tickets)) < waiting:  # noqa: PTH208  in a loop
         if time.monotonic() > until:
             raise LostError(f"the {waiting}th process never queued up")
         time.sleep(0.0005)

@@ -155,7 +155,7 @@ def test_three_at_once_go_in_order_and_one_killed_while_waiting_leaves_no_trace(
         eventually(lambda expected=expected: order.read_text() == expected)  # type: ignore[misc]
     assert rows() == []
     run("--claim", "x=1", "--", "true")
-    assert list(Path(os.environ["HOSTLER_MACHINE_DIR"]).glob("t/w.*")) == []
+    assert list(Path(os.environ["HOSTLER_MACHINE_DIR"]).glob("t/[wn].*")) == []
 
 
 def test_three_at_once_all_run_strictly_in_order_of_arrival(
@@ -373,7 +373,7 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         "hostler.standard_streams", "hostres",
         *(f"hostres.{name}" for name in (
             "affinity", "arguments", "arrival", "claims", "clock", "configuration", "coordinator", "decisions",
-            "descriptors", "errors", "folders", "gate", "lease", "listing", "locks", "machine", "nesting",
+            "descriptors", "errors", "folders", "gate", "heirs", "lease", "listing", "locks", "machine", "nesting",
             "patience", "platforms", "poller", "profile", "programs", "pulse", "queue", "rousing", "seating",
             "settings", "state", "succession", "summons", "sweeping", "ticket", "tickets", "turnaround", "watching",
         )),

@@ -185,7 +185,7 @@ def test_who_waits_for_all_gets_all_that_there_is_when_it_is_admitted(later: int
             assert child.line() == f"{ticket} {later} 0"
             child.kill()
         assert machine.safety_net_progress == 0
-    assert not [path.name for path in machine_folder(os.environ).glob("t/*") if path.name.startswith((".", "w."))]
+    assert not [path.name for path in machine_folder(os.environ).glob("t/*") if path.name.startswith((".", "w.", "n."))]
 
 
 def test_a_wait_for_all_that_is_given_up_after_a_change_leaves_nothing() -> None:

@@ -47,6 +47,9 @@ def wide_safety_net(monkeypatch: pytest.MonkeyPatch) -> None:
 WIDE = (600.0, 600.0, 600.0)
 """A lost wake-up shows."""
 
+NO_HEIR = {"y": 1, "z": 1}
+"""Who waits for *y* behind it is not its heir, so it is the chief, and looks after the others."""
+
 
 def waiter(
     claims: dict[str, int],
@@ -101,8 +104,8 @@ def test_a_stopped_chief_does_not_stall_the_others_and_is_first_again_once_it_mo
 
 
 def test_who_stops_behind_the_chief_is_passed_over_too() -> None:
-    with children() as start, coordinator(x=1, y=1) as machine:
-        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+    with children() as start, coordinator(x=1, y=1, z=1) as machine:
+        one, two = machine.lease(NO_HEIR), machine.lease({"x": 1})
         chief, stopped, last = queue_up({"y": 1}, {"x": 1}, {"x": 1}, start=start)
         stop(stopped)
         two.release()
@@ -118,8 +121,8 @@ def test_who_stops_behind_the_chief_is_passed_over_too() -> None:
 
 
 def test_whoever_stands_behind_a_dozing_one_watches_whom_that_one_watched() -> None:
-    with children() as start, coordinator(x=1, y=1) as machine:
-        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+    with children() as start, coordinator(x=1, y=1, z=1) as machine:
+        one, two = machine.lease(NO_HEIR), machine.lease({"x": 1})
         chief, stopped, last = queue_up({"y": 1}, {"x": 1}, {"y": 1}, start=start)
         stop(stopped)
         two.release()
@@ -147,8 +150,8 @@ def test_others_go_past_a_stopped_waiter_that_does_not_fit() -> None:
 
 
 def test_behind_a_stopped_chief_the_next_one_tells_those_that_may_go() -> None:
-    with children() as start, coordinator(x=1, y=1) as machine:
-        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+    with children() as start, coordinator(x=1, y=1, z=1, v=1) as machine:
+        one, two = machine.lease(NO_HEIR), machine.lease({"x": 1})
         (chief,) = queue_up({"y": 1}, start=start)
         next_one = start(waiter({"y": 1}, net_s=(1.0, 1.0, 60.0)))
         next_one.line()
@@ -204,8 +207,8 @@ def test_however_many_are_stopped_in_front_the_first_that_is_not_goes_on_and_the
 
 
 def test_however_many_are_stopped_behind_the_chief_the_first_that_is_not_goes_on() -> None:
-    with children() as start, coordinator(x=1, y=1) as machine:
-        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+    with children() as start, coordinator(x=1, y=1, z=1) as machine:
+        one, two = machine.lease(NO_HEIR), machine.lease({"x": 1})
         chief = start(waiter({"y": 1}, net_s=LOOKS_AFTER))
         chief.line()
         waiting(1)
@@ -314,8 +317,8 @@ def test_whom_to_rouse_doubles_with_every_look() -> None:
 
 
 def test_a_dozing_waiter_holds_nothing_back_from_whoever_comes_new() -> None:
-    with children() as start, coordinator(x=1, y=1) as machine:
-        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+    with children() as start, coordinator(x=1, y=1, z=1) as machine:
+        one, two = machine.lease(NO_HEIR), machine.lease({"x": 1})
         _, stopped = queue_up({"y": 1}, {"x": 1}, start=start)
         stop(stopped)
         two.release()
@@ -325,8 +328,8 @@ def test_a_dozing_waiter_holds_nothing_back_from_whoever_comes_new() -> None:
 
 
 def test_a_dozing_waiter_that_is_killed_leaves_no_trace() -> None:
-    with children() as start, coordinator(x=1, y=1) as machine:
-        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+    with children() as start, coordinator(x=1, y=1, z=1) as machine:
+        one, two = machine.lease(NO_HEIR), machine.lease({"x": 1})
         chief, stopped = queue_up({"y": 1}, {"x": 1}, start=start)
         stop(stopped)
         two.release()
@@ -340,8 +343,8 @@ def test_a_dozing_waiter_that_is_killed_leaves_no_trace() -> None:
 
 
 def test_a_dozing_waiter_whose_time_is_over_leaves_no_trace() -> None:
-    with children() as start, coordinator(x=1, y=1) as machine:
-        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+    with children() as start, coordinator(x=1, y=1, z=1) as machine:
+        one, two = machine.lease(NO_HEIR), machine.lease({"x": 1})
         queue_up({"y": 1}, start=start)
         stopped = start(waiter({"x": 1}, wait=0.5))
         stopped.line()
@@ -358,8 +361,8 @@ def test_a_dozing_waiter_whose_time_is_over_leaves_no_trace() -> None:
 
 
 def test_a_dozing_ticket_removed_by_hand_is_told_so() -> None:
-    with children() as start, coordinator(x=1, y=1) as machine:
-        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+    with children() as start, coordinator(x=1, y=1, z=1) as machine:
+        one, two = machine.lease(NO_HEIR), machine.lease({"x": 1})
         _, stopped = queue_up({"y": 1}, {"x": 1}, start=start)
         stop(stopped)
         two.release()
@@ -373,8 +376,8 @@ def test_a_dozing_ticket_removed_by_hand_is_told_so() -> None:
 def test_an_ask_that_never_blocks_may_doze_and_withdraw(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process lives, but its poll thread is kept busy by a callback."""
     monkeypatch.setattr(Summons, "SILENCE_S", 0.2)
-    with children() as start, coordinator(x=1, y=1, z=1) as machine:
-        one, two = machine.lease({"y": 1}), machine.lease({"x": 1})
+    with children() as start, coordinator(x=1, y=1, z=1, v=1) as machine:
+        one, two = machine.lease(NO_HEIR), machine.lease({"x": 1})
         (chief,) = queue_up({"y": 1}, start=start)
         told: list[object] = []
         slow = machine.ask({"x": 1}, notify=told.append)
@@ -387,7 +390,7 @@ def test_an_ask_that_never_blocks_may_doze_and_withdraw(monkeypatch: pytest.Monk
             assert isinstance(answer, Admitted)
             answer.lease.release()
 
-        machine.ask({"z": 1}, notify=block)
+        machine.ask({"v": 1}, notify=block)
         assert busy.wait(LIMIT_S)
         two.release()
         eventually(dozing)

@@ -152,8 +152,10 @@ def test_a_hand_over_that_fails_at_any_step_is_made_good_by_whoever_is_next(
 def test_nobody_is_admitted_past_the_chief_unless_it_was_told(tmp_path: Path, code: int, *, ever_after: bool) -> None:
     """It must watch the new holder, else nobody sees that one leave."""
     for step in range(1, MAX_STEPS):
-        mine, other = (Machine(tmp_path / str(step), MachineSettings(capacity={"x": 1, "y": 1})) for _ in range(2))
-        holder, chief = (other.ask(record({"y": 1})) for _ in range(2))
+        mine, other = (
+            Machine(tmp_path / str(step), MachineSettings(capacity={"x": 1, "y": 1, "z": 1})) for _ in range(2)
+        )
+        holder, chief = other.ask(record({"y": 1, "z": 1})), other.ask(record({"y": 1}))
         chief.lock.drain()
         newcomer = None
         with pytest.MonkeyPatch.context() as patch:

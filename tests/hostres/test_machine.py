@@ -25,7 +25,7 @@ class Crowd:
     """Tickets of one process, made and looked at by hand."""
 
     def __init__(self) -> None:
-        self.machine = Machine(machine_folder(os.environ), MachineSettings(capacity={"x": 2, "y": 1}))
+        self.machine = Machine(machine_folder(os.environ), MachineSettings(capacity={"x": 2, "y": 1, "z": 1}))
         self.tickets: list[Ticket] = []
         self.now_s = 0.0
 
@@ -89,7 +89,7 @@ def test_who_waits_inside_a_ticket_watches_it_and_the_parts_of_it(crowd: Crowd) 
 
 
 def test_who_is_told_and_does_not_move_dozes_after_two_seconds_is_told_again_and_watched_through(crowd: Crowd) -> None:
-    crowd.ask({"y": 1})
+    crowd.ask({"y": 1, "z": 1})  # so the chief is not its heir
     one, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
     chief, silent, behind = crowd.ask({"y": 1}), crowd.ask({"x": 1}), crowd.ask({"y": 1})
     one.lock.close()

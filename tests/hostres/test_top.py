@@ -11,7 +11,9 @@ import pytest
 from hostres.coordinator import Coordinator, Patience
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
+from hostres.listing import DOZING
 from hostres.platforms import require_supported
+from hostres.tickets import TicketFolder
 from hostres.top import snapshot
 from tests.hostres.support import children, coordinator, holder, rows, waiting
 
@@ -96,8 +98,9 @@ def test_a_waiter_that_does_not_move_is_shown_as_waiting_and_stopped() -> None:
         child = start(holder({"x": 1}))
         waiting(1)
         os.kill(child.pid, signal.SIGSTOP)
-        name = next((machine_folder(os.environ) / "t").glob("w.*"))
-        name.rename(name.with_name(f"z{name.name[1:]}"))  # as those who pass it do
+        tickets = TicketFolder(str(machine_folder(os.environ) / "t"))
+        listing = tickets.scan()
+        assert tickets.put(listing.waiting[0], DOZING, listing)  # as those who pass it do
         (row,) = rows("waiting")
         assert row.stopped
         assert row.to_json()["stopped"] is True

@@ -1,0 +1,573 @@
+"""Waiters of which it is settled beforehand that they hold as soon as the one before them has held and ended."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hostres.capacities import set_capacities
+from hostres.clock import boot_ns
+from hostres.errors import Code, HostlerError
+from hostres.folders import machine_folder
+from hostres.gate import Gate
+from hostres.heirs import predecessor
+from hostres.inspection import inspect
+from hostres.listing import DOZING, HEIR, Entry, Listing
+from hostres.machine import Machine
+from hostres.nesting import Asker, Parent
+from hostres.patience import Patience
+from hostres.queue import Demand
+from hostres.revocation import revoke
+from hostres.settings import MachineSettings
+from hostres.survey import survey
+from hostres.ticket import Ticket
+from hostres.tickets import Record
+from hostres.turnaround import read_turnaround
+from tests.hostres.support import LIMIT_S, children, coordinator, eventually, excess, rows, stop, waiting
+
+# -- whose heir a waiter may be ----------------------------------------------------------------------------------------
+
+X = {"x": 1}
+ROOM = {"x": 1, "y": 2, "cpu": 1}
+
+
+def whose(
+    *names: str,
+    me: dict[str, int] | None = None,
+    claims: dict[int, dict[str, int]] | None = None,
+    room: dict[str, int] | None = None,
+    priority: int = 0,
+    allowed: set[int] | None = None,
+) -> int | None:
+    """Return the number of the one whose heir ticket 9 may be."""
+
+    def demand_of(entry: Entry) -> Demand | None:
+        units = (claims or {}).get(entry.number, X)
+        return Demand(number=entry.number, units=units, asked_boot_ns=0) if units else None
+
+    heir = Demand(number=9, units=me or X, asked_boot_ns=0, priority=priority)
+    found = predecessor(Listing.of(names), heir, demand_of, room or ROOM, lambda: allowed or {0})
+    return found.number if found else None
+
+
+def test_who_wants_what_the_only_one_before_it_holds_or_is_to_hold_is_its_heir() -> None:
+    assert whose("h.1.a") == 1
+    assert whose("h.1.a", "h.2.b", claims={2: {"y": 1}}) == 1
+    assert whose("w.1.a") == 1
+    assert whose("h.1.a", "n.2.b.1") == 2
+    assert whose("h.1.a", "n.2.b.1", "n.3.c.2", "w.10.d") == 3
+
+
+@pytest.mark.parametrize(
+    "names",
+    [(), ("h.1.a", "h.2.b"), ("w.1.a", "w.2.b"), ("z.1.a",), ("h.1.a", "z.2.b"), ("h.1.a", "w.2.b+1"),
+     ("h.1.a", "n.2.b.1", "w.10.c-1"), ("h.1.a", "s.2.1.b"), ("h.1.a", "w.2.1.b")],
+    ids=["nobody", "two alike", "one that is no heir", "a dozing one", "a dozing one behind a holder", "a priority",
+         "a priority behind it", "a part", "one that waits for a part"],
+)  # fmt: skip
+def test_who_might_not_be_the_only_one_to_go_is_no_heir(names: tuple[str, ...]) -> None:
+    assert whose(*names) is None
+
+
+def test_who_fits_beside_the_other_or_wants_something_else_is_no_heir() -> None:
+    assert whose("h.1.a", room={"x": 2}) is None
+    assert whose("h.1.a", me={"x": 1, "y": 1}) is None
+    assert whose("h.1.a", claims={1: {}}) is None  # its record cannot be read
+    assert whose("h.1.a", priority=1) is None
+    assert whose("h.1.a", "h.2.b", claims={2: {"x": 1, "y": 1}}) is None  # as after a capacity was lowered
+    assert whose("w.1.a", "h.2.b", claims={1: {"y": 1}}) is None
+
+
+def test_who_claims_processors_gets_just_those_of_its_predecessor() -> None:
+    one = {"cpu": 1}
+    assert whose("h.1.a.1", me=one, claims={1: one}) == 1
+    assert whose("h.1.a.1", "n.2.b.1.1", me=one, claims={1: one, 2: one}) == 2
+    assert whose("h.1.a", me=one, claims={1: one}) is None  # it has none of its own
+    assert whose("h.1.a.2", me=one, claims={1: one}) is None  # which the waiter may not use
+    assert whose("w.1.a", me=one, claims={1: one}) is None  # nobody knows which it will get
+
+
+# -- by hand -----------------------------------------------------------------------------------------------------------
+
+
+class Crowd:
+    """Tickets of several processes, moved by hand."""
+
+    def __init__(self, folder: Path, capacity: dict[str, int], *, processes: int = 2) -> None:
+        settings = MachineSettings(capacity=capacity)
+        self.machines = [Machine(folder, settings) for _ in range(processes)]
+        self.tickets: dict[Ticket, Machine] = {}
+        self.folder = folder
+
+    def ask(
+        self,
+        claims: dict[str, int],
+        *,
+        by: int = 0,
+        priority: int = 0,
+        under: Ticket | None = None,
+        keys: tuple[str, ...] = (),
+    ) -> Ticket:
+        record = Record(claims=claims, keys=keys, asked_boot_ns=boot_ns(), priority=priority)
+        parents = [Parent(number=under.number, nonce=under.nonce)] if under else []
+        ticket = self.machines[by].ask(record, asker=Asker(parents=parents))
+        self.tickets[ticket] = self.machines[by]
+        return ticket
+
+    def inherits(self, ticket: Ticket) -> bool:
+        """Do what a waiter does first that is woken."""
+        return self.tickets[ticket].inherit(ticket, ticket.poll(0) or ())
+
+    def woken(self, ticket: Ticket) -> bool | None:
+        """Do what a waiter does that is woken; None if it is not."""
+        hung = None if ticket.holding else ticket.poll(0)
+        if hung is None:
+            return None
+        machine = self.tickets[ticket]
+        return bool(hung and machine.inherit(ticket, hung)) or machine.look(ticket, hung=hung)
+
+    def leave(self, ticket: Ticket) -> None:
+        if not ticket.withdraw():
+            ticket.lock.close()
+            self.tickets[ticket].released(ticket)
+        else:
+            ticket.unwatch()
+
+    def close(self) -> None:
+        for ticket in self.tickets:
+            ticket.withdraw()
+            ticket.unwatch()
+            ticket.lock.close()
+
+
+@pytest.fixture
+def crowd() -> Iterator[Crowd]:
+    one = Crowd(machine_folder(os.environ), {"x": 1, "y": 2, "z": 1})
+    yield one
+    one.close()
+
+
+def letters(crowd: Crowd) -> str:
+    """First letters of the tickets' names in order of their numbers."""
+    names = [name for name in os.listdir(crowd.folder / "t") if not name.endswith(".json")]
+    return "".join(name[0] for name in sorted(names, key=lambda name: (int(name.split(".")[1]), name)))
+
+
+def test_an_heir_holds_without_the_gate_and_wakes_nobody(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    holder, one, two = (crowd.ask(X, by=by) for by in (0, 1, 0))
+    assert letters(crowd) == "hnn"
+    crowd.leave(holder)
+    monkeypatch.setattr(Gate, "hold", lambda *_: pytest.fail("it went through the gate"))
+    assert crowd.inherits(one)
+    assert two.poll(0) is None
+    assert [row.state for row in rows()] == ["admitted", "waiting"]
+    crowd.leave(one)
+    assert crowd.inherits(two)
+    assert [row.ticket for row in rows("admitted")] == [two.number]
+
+
+def test_what_a_hand_over_leaves_goes_with_the_next_ask(crowd: Crowd) -> None:
+    holder, one = crowd.ask(X), crowd.ask(X, by=1)
+    crowd.leave(holder)
+    assert crowd.inherits(one)
+    assert one.watches
+    assert letters(crowd) == "hhn"
+    assert inspect(crowd.folder) == []
+    assert read_turnaround(crowd.folder) == 0
+    crowd.leave(crowd.ask({"y": 1}, by=1))
+    assert not one.watches
+    assert letters(crowd).startswith("hh")
+    assert 0 < read_turnaround(crowd.folder) < 10**10
+
+
+def test_whose_predecessor_has_gone_without_having_held_goes_the_long_way(crowd: Crowd) -> None:
+    holder, one, two = (crowd.ask(X) for _ in range(3))
+    crowd.leave(one)
+    assert not crowd.inherits(two)
+    assert crowd.woken(two) is False
+    assert letters(crowd) == "hn"
+    crowd.leave(holder)
+    assert crowd.inherits(two)
+
+
+def test_who_is_killed_between_its_two_names_has_held(crowd: Crowd) -> None:
+    holder, one, two = (crowd.ask(X) for _ in range(3))
+    crowd.leave(holder)
+    assert crowd.inherits(one)
+    one.lock.close()  # as a process that is killed at once
+    assert crowd.inherits(two)
+    assert [row.ticket for row in rows()] == [two.number]
+    assert not crowd.ask(X).holding
+    assert letters(crowd) == "hn"
+
+
+def test_a_child_that_has_the_lock_of_the_predecessor_is_waited_for(crowd: Crowd) -> None:
+    holder, one = crowd.ask(X), crowd.ask(X)
+    copy = os.dup(holder.lock.fd)
+    holder.lock.close()
+    assert one.poll(0) is None
+    assert not crowd.machines[0].inherit(one, [holder.key])  # whatever the kernel may tell
+    os.close(copy)
+    assert crowd.inherits(one)
+
+
+def test_who_withdraws_holds_never(crowd: Crowd) -> None:
+    holder, one = crowd.ask(X), crowd.ask(X)
+    crowd.leave(holder)
+    hung = one.poll(0)
+    assert one.withdraw()
+    assert hung
+    assert not crowd.machines[0].inherit(one, hung)
+    assert letters(crowd) == "h"
+
+
+def set_z(crowd: Crowd) -> None:
+    set_capacities(crowd.folder, os.environ, {"z": 2})
+
+
+def be_patient(crowd: Crowd) -> None:
+    crowd.machines[0].settings = crowd.machines[0].settings._replace(patience=Patience(factor=3, least_s=5))
+    crowd.ask({})
+
+
+DISOWN: dict[str, Callable[[Crowd], object]] = {
+    "a priority": lambda crowd: crowd.ask({"y": 1, "x": 1}, priority=1),
+    "a part of another": lambda crowd: crowd.ask({"y": 1}, under=next(iter(crowd.tickets))),
+    "a change of a capacity": set_z,
+    "another patience": be_patient,
+    "a ticket taken back": lambda crowd: revoke(crowd.folder, next(iter(crowd.tickets)).number),
+}
+
+
+@pytest.mark.parametrize("what", DISOWN)
+def test_whatever_may_let_others_go_first_makes_heirs_look_again(crowd: Crowd, what: str) -> None:
+    first = crowd.ask({"y": 2})
+    holder, one, two = (crowd.ask(X) for _ in range(3))
+    assert letters(crowd) == "hhnn"
+    DISOWN[what](crowd)
+    assert HEIR not in letters(crowd)
+    assert one.poll(0) is not None  # it is the first, and is to look after all from now on
+    crowd.leave(holder)
+    assert not crowd.inherits(one)
+    assert crowd.woken(one) or (what == "a priority" and not crowd.woken(two))
+    del first
+
+
+def test_who_may_hold_at_any_moment_is_not_put_in_another_place(crowd: Crowd) -> None:
+    """An heir that has its second name when the first is taken away holds; its list of names says so afterwards."""
+    tickets = crowd.machines[0].tickets
+    holder, one = crowd.ask(X), crowd.ask(X, by=1)
+    listing = tickets.scan()
+    (entry,) = listing.waiting
+    crowd.leave(holder)
+    assert crowd.inherits(one)
+    assert tickets.put(entry, DOZING, listing) is None
+    assert [entry.number for entry in listing.holding] == [one.number]
+    assert letters(crowd) == "h"
+    listing = tickets.scan()
+    tickets.disown(listing)
+    assert [row.ticket for row in rows()] == [one.number]
+
+
+def test_behind_a_dozing_one_nobody_is_its_heir_until_it_moves(crowd: Crowd) -> None:
+    tickets = crowd.machines[0].tickets
+    holder, one, two = (crowd.ask(X) for _ in range(3))
+    listing = tickets.scan()
+    assert tickets.put(listing.waiting[0], DOZING, listing)
+    crowd.machines[0].look(two, unprompted=True)
+    assert letters(crowd) == "hzw"
+    assert {int(key.split(".")[0]) for key in two.watches} == {holder.number, one.number}
+    crowd.machines[0].look(one, unprompted=True)
+    assert letters(crowd)[:2] == "hn"
+    crowd.leave(holder)
+    assert crowd.inherits(one)
+
+
+def test_who_comes_to_be_an_heir_passes_on_the_look_after_the_others(crowd: Crowd) -> None:
+    """Whoever waits behind heirs watches all that hold, as heirs do not."""
+    one, _, other = crowd.ask({"y": 1}), crowd.ask({"y": 1}), crowd.ask({"x": 1})
+    set_capacities(crowd.folder, os.environ, {"y": 1})
+    first, last = crowd.ask({"y": 1}), crowd.ask({"x": 1, "z": 1})
+    assert letters(crowd) == "hhhww"  # of two alike it is nobody's heir
+    assert first.poll(0) is None
+    crowd.leave(one)
+    assert crowd.woken(first) is False
+    assert letters(crowd).endswith("hhnw")
+    assert crowd.woken(last) is False
+    crowd.leave(other)
+    assert first.poll(0) is None
+    assert crowd.woken(last)
+
+
+def test_who_has_inherited_and_ended_leaves_nothing_that_seems_to_hold(crowd: Crowd) -> None:
+    both = {"x": 1, "z": 1}
+    holder, heir, first, _, last = (crowd.ask(claims) for claims in (both, both, X, X, {"z": 1}))
+    crowd.leave(holder)
+    assert crowd.inherits(heir)
+    heir.lock.close()
+    assert crowd.woken(first)
+    assert crowd.woken(last)
+
+
+def test_whom_nobody_has_seen_end_is_told_of_by_whoever_finds_it(crowd: Crowd) -> None:
+    """The chief was told to watch a new holder, which has ended and was swept before it has looked."""
+    crowd.ask({"x": 1, "y": 1})
+    chief, passing, fits = crowd.ask({"x": 1, "z": 1}), crowd.ask({"y": 1}, by=1), crowd.ask({"y": 1})
+    assert passing.holding
+    crowd.leave(passing)
+    crowd.ask({"x": 1, "z": 1})
+    assert fits.poll(0) is None
+    assert crowd.woken(chief) is False
+    assert crowd.woken(fits)
+
+
+def test_a_forked_child_has_nothing_to_do_with_what_its_parent_inherited(crowd: Crowd) -> None:
+    holder, heir = crowd.ask(X), crowd.ask(X)
+    crowd.leave(holder)
+    assert crowd.inherits(heir)
+    told, tells = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            mine = [os.dup(told) for _ in range(8)]  # under the numbers of what was closed
+            os.read(told, 1)
+            ticket = crowd.ask(X)
+            kept = all(os.path.sameopenfile(fd, told) for fd in mine)
+            os._exit(0 if ticket.holding and kept else 1)
+        os._exit(2)
+    crowd.leave(heir)
+    os.write(tells, b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(told)
+    os.close(tells)
+
+
+def test_exclusive_keys_are_handed_on_likewise(crowd: Crowd) -> None:
+    key = ("0" * 64,)
+    holder, one = crowd.ask({"y": 1}, keys=key), crowd.ask({"y": 1}, keys=key)
+    assert letters(crowd) == "hn"
+    crowd.leave(holder)
+    assert crowd.inherits(one)
+    assert not crowd.ask({}, keys=key).holding
+
+
+# -- at random ---------------------------------------------------------------------------------------------------------
+
+
+class Walk:
+    """Processes that ask, hold, leave, die and look in a random order, heirs also while somebody decides."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.capacity = {"x": self.random.randint(1, 3), "y": self.random.randint(1, 2)}
+        self.crowd = Crowd(folder, self.capacity, processes=3)
+        self.plain = self.random.random() < 0.7
+        self.moving = True
+        kinds = [{"x": 1}, {"x": self.capacity["x"]}, {"y": 1}, {"x": 1, "y": 1}, {"x": self.capacity["x"], "y": 1}]
+        self.kinds = self.random.choices(kinds, k=self.random.randint(1, 5))
+        self.inherited = 0
+
+    def run(self, steps: int) -> int:
+        """Return how many have inherited."""
+        for _ in range(steps):
+            self.step()
+            assert excess(self.capacity) == {}
+        self.moving = False
+        self.settle()
+        assert excess(self.capacity) == {}
+        found = survey(self.crowd.folder)
+        assert found is not None
+        forgotten = [wait.number for wait in found.waits().values() if not wait.short]
+        assert forgotten == []
+        return self.inherited
+
+    def settle(self) -> None:
+        """Let all look that anything wakes, until nothing does."""
+        for _ in range(10):
+            while [ticket for ticket in self.waiting() if self.crowd.woken(ticket) is not None]:
+                pass
+            # whoever has told somebody to go looks again in two seconds, as that one may be stopped, or dead
+            told = [ticket for ticket in self.waiting() if ticket.summons.told]
+            if not told:
+                return
+            for ticket in told:
+                self.crowd.tickets[ticket].look(ticket, unprompted=True)
+
+    def waiting(self) -> list[Ticket]:
+        return [ticket for ticket in self.crowd.tickets if not ticket.holding and not ticket.withdrawn]
+
+    def holding(self) -> list[Ticket]:
+        return [ticket for ticket in self.crowd.tickets if ticket.holding and ticket.lock.fd >= 0]
+
+    def inherits(self, ticket: Ticket) -> bool:
+        done = self.crowd.inherits(ticket)
+        self.inherited += done
+        return done
+
+    def step(self) -> None:
+        choice = self.random.random()
+        waiting, holding = self.waiting(), self.holding()
+        if choice < 0.35 and len(waiting) < 6:
+            claims = self.random.choice(self.kinds)
+            priority, under = 0, None
+            if not self.plain and self.random.random() < 0.3:
+                priority = self.random.choice([0, 1])
+                under = self.random.choice(holding) if holding and not priority else None
+            with contextlib.suppress(HostlerError):  # more than the host has, or a wait for oneself
+                self.crowd.ask(claims, by=self.random.randrange(3), priority=priority, under=under)
+        elif choice < 0.6 and holding:
+            self.crowd.leave(self.random.choice(holding))
+        elif choice < 0.65 and waiting:
+            self.crowd.leave(self.random.choice(waiting))
+        elif choice < 0.68 and waiting:
+            ticket = self.random.choice(waiting)
+            self.crowd.tickets[ticket].look(ticket, unprompted=True)
+        elif waiting:
+            ticket = self.random.choice(waiting)
+            if not self.inherits(ticket):
+                self.crowd.woken(ticket)
+
+    def meanwhile(self) -> None:
+        """Let any heir move whose time has come, and any holder leave, as they need no gate for that."""
+        for ticket in self.holding():
+            if self.random.random() < 0.1:
+                ticket.lock.close()
+        for ticket in self.waiting():
+            if self.random.random() < 0.5 and not ticket.mutex.locked():
+                self.inherits(ticket)
+
+
+@pytest.mark.parametrize("seeds", [range(60)])
+def test_at_no_moment_is_too_much_held_and_in_the_end_nobody_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: range
+) -> None:
+    """Between any two steps of who decides, what it has read may be true no more."""
+    walk: Walk | None = None
+    busy = False
+
+    def with_others(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            nonlocal busy
+            if walk is not None and walk.moving and not busy and walk.random.random() < 0.3:
+                busy = True
+                try:
+                    walk.meanwhile()
+                finally:
+                    busy = False
+            return real(*arguments, **named)
+
+        return call
+
+    for name in ("rename", "listdir", "unlink", "mkfifo"):
+        monkeypatch.setattr(os, name, with_others(getattr(os, name)))
+    inherited = 0
+    for seed in seeds:
+        walk = Walk(tmp_path / str(seed), seed)
+        monkeypatch.setenv("HOSTLER_MACHINE_DIR", str(walk.crowd.folder))
+        try:
+            inherited += walk.run(40)
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
+        finally:
+            done, walk = walk, None
+            done.crowd.close()
+    assert inherited > len(seeds)
+
+
+# -- real processes ----------------------------------------------------------------------------------------------------
+
+HEIRS = """
+import hostres.coordinator, hostres.summons
+hostres.summons.Summons.SILENCE_S = 0.2
+hostres.coordinator.SAFETY_NET_S = {net_s}
+coordinator = Coordinator(FOLDER)
+say("asks")
+lease = coordinator.lease({{"x": 1}})
+say("held", lease.ticket, coordinator.safety_net_progress)
+hear()
+lease.release()
+hear()
+"""
+
+WIDE = (600.0, 600.0, 600.0)
+LOOKS_AFTER = (0.4, 0.2, 60.0)
+
+
+def test_a_line_of_heirs_is_passed_through_and_a_killed_one_is_left_out() -> None:
+    with children() as start, coordinator(x=1) as machine:
+        lease = machine.lease(X)
+        line = []
+        for count in range(1, 6):
+            line.append(start(HEIRS.format(net_s=WIDE)))
+            assert line[-1].line() == "asks"
+            waiting(count)
+        line[1].kill()
+        waiting(4)
+        lease.release()
+        for child, number in zip((line[0], line[2], line[3], line[4]), (1, 3, 4, 5), strict=True):
+            assert child.line().split() == ["held", str(lease.ticket + number), "0"]
+            if child is line[2]:
+                child.kill()  # while it holds
+            else:
+                child.tell()
+
+
+def test_a_stopped_heir_is_passed_over_and_holds_once_it_moves() -> None:
+    with children() as start, coordinator(x=1) as machine:
+        lease = machine.lease(X)
+        line = []
+        for count in range(1, 4):
+            line.append(start(HEIRS.format(net_s=LOOKS_AFTER)))
+            assert line[-1].line() == "asks"
+            waiting(count)
+        stopped = line[0]
+        stop(stopped)
+        since = time.monotonic()
+        lease.release()
+        assert line[1].line().split()[:2] == ["held", str(lease.ticket + 2)]
+        assert time.monotonic() - since < 10
+        os.kill(stopped.pid, signal.SIGCONT)
+        eventually(lambda: not list(machine_folder(os.environ).glob("t/z.*")))
+        line[1].tell()
+        assert stopped.line().split()[:2] == ["held", str(lease.ticket + 1)]
+
+
+def test_an_heir_that_was_taken_back_is_told_so() -> None:
+    with coordinator(x=1) as machine, machine.lease(X) as lease, children() as start:
+        child = start("""
+            coordinator = Coordinator(FOLDER)
+            say("asks")
+            try:
+                coordinator.lease({"x": 1})
+            except HostlerError as error:
+                say(error.code)
+        """)
+        child.line()
+        waiting(1)
+        revoke(machine_folder(os.environ), lease.ticket + 1)
+        assert child.line() == Code.OWNERSHIP_LOST.value
+
+
+def test_an_heir_that_holds_and_is_taken_back_finds_that_it_does_not_own_it_any_more() -> None:
+    with coordinator(x=1) as machine:
+        lease = machine.lease(X)
+        told: list[Any] = []
+        machine.ask(X, notify=told.append)
+        waiting(1)
+        lease.release()
+        eventually(lambda: told)
+        heir = told[0].lease
+        revoke(machine_folder(os.environ), heir.ticket)
+        with pytest.raises(HostlerError, check=lambda error: error.code is Code.OWNERSHIP_LOST):
+            heir.assert_owned()
+        machine.lease(X, wait=LIMIT_S).release()
+        heir.release()
+        machine.lease({}).release()
+        assert not [name for name in os.listdir(machine_folder(os.environ) / "t") if name.startswith(HEIR)]
