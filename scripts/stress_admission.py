@@ -40,6 +40,8 @@ CLAIMS: Final[tuple[Mapping[str, int], ...]] = (
     {"whisper": 1, "cpu": 1},
     {},
 )
+ALIKE_S: Final = 1.5
+"""For so long all want the same, then anything, and so on."""
 STOPS_S: Final = (0.01, 0.01, 0.03, 0.03, 0.1, 0.3, 3.0)
 """How long somebody is stopped; the longest is enough to be passed over."""
 
@@ -74,11 +76,21 @@ def part(folder: Path, seed: int) -> None:
                 time.sleep(rnd.random() * 0.02)
 
 
+def _all_alike() -> bool:
+    """Return whether for a while all want the same, so that one is the heir of the other."""
+    return int(time.monotonic() / ALIKE_S) % 2 == 0
+
+
+def _claims(rnd: random.Random) -> Mapping[str, int]:
+    return {"whisper": 1} if _all_alike() else rnd.choice(CLAIMS)
+
+
 def _leased(coordinator: Coordinator, rnd: random.Random) -> Lease | None:
     wait_s = rnd.choice((None, None, None, 0.02))
-    keys = rnd.choice(((), (), ("film",)))
+    keys = () if _all_alike() else rnd.choice(((), (), ("film",)))
+    priority = 0 if _all_alike() else rnd.choice((0, 0, -10, 10))
     try:
-        return coordinator.lease(rnd.choice(CLAIMS), wait=wait_s, keys=keys, priority=rnd.choice((0, 0, -10, 10)))
+        return coordinator.lease(_claims(rnd), wait=wait_s, keys=keys, priority=priority)
     except HostlerError as error:
         if error.code != "wait-timeout":
             raise
@@ -101,7 +113,7 @@ def _withdrawn(coordinator: Coordinator, rnd: random.Random) -> Lease | None:
         answered.set()
 
     withdrawn = False
-    ask = coordinator.ask(rnd.choice(CLAIMS), notify=notify)
+    ask = coordinator.ask(_claims(rnd), notify=notify)
     answered.wait(patience_s)
     with mutex:
         withdrawn = not leases
