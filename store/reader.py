@@ -165,6 +165,10 @@ class Reader:
         said = [row[0] for row in rows if row[0] != "ok"]
         return note_damage(self.home.database, " ".join(str(said[0]).split())) if said else None
 
+    def journal_mode(self) -> str | None:
+        """Return how SQLite writes the file, in its own word; None where there is no file."""
+        return next((str(mode) for (mode,) in self._rows("PRAGMA journal_mode")), None)
+
     def find(self, text: str) -> str:
         """Return the id of the run that *text* means.
 

@@ -238,6 +238,16 @@ def stepped(value: Any, step: str) -> list[Any]:
     return list(value.values()) if step == "*" else [value[step]] if isinstance(value, dict) and step in value else []
 
 
+def test_doctor_has_a_row_for_each_thing_that_is_looked_at_and_none_for_what_is_not() -> None:
+    """By the names in the code of the examination."""
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "hostler" / "diagnosis").glob("*.py"))
+    names = {*re.findall(r'name="([a-z ]+)"', code), *re.findall(r'wrong\("([a-z ]+)"', code)}
+    names |= set(re.findall(r'_runs\("([a-z]+)"', code))
+    table = text_of("docs/doctor.md").split("## What is looked at")[1].split("\n## ")[0]
+    shown = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    assert {name for cell in shown for name in re.findall(r"`([^`]+)`", cell)} == names
+
+
 def test_configuration_names_every_capacity_and_variable() -> None:
     text = text_of("docs/configuration.md")
     for resource in default_capacity():
