@@ -51,6 +51,12 @@ RETENTION_KEYS: Final = (
         default="0",
         unit="runs",
     ),
+    Key(
+        "retention.most_gigabytes",
+        Number(0, 1_000_000),
+        "what workspaces and logs may take together; above that `hostler gc` takes the oldest runs sooner",
+        unit="gigabytes",
+    ),
 )
 SERVICE_KEYS: Final = (
     Key(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+GIGABYTE: Final = 1_000_000_000
 LONGEST_S: Final = 100 * 365 * 86_400
 
 
@@ -16,11 +17,13 @@ class RetentionSettings:
     Attributes:
         older_than_s: Runs that ended so long ago go, seconds.
         keep: But never so many of the newest of them.
+        most_gigabytes: What workspaces and logs may take together; above that the oldest go sooner. None sets no limit.
 
     """
 
     older_than_s: int = 30 * UNITS["d"]
     keep: int = 0
+    most_gigabytes: float | None = None
 
 
 def age_seconds(text: str) -> int | None:

@@ -8,6 +8,7 @@ from typing import Final
 
 from hostler.config import HOME, Config
 from hostler.diagnosis.findings import Finding, origin, wrong
+from hostler.retention_settings import GIGABYTE
 from hostler.views.sizes import bytes_text
 from hostler.views.terminal import shown_path
 from hostres.errors import Code, HostlerError
@@ -62,7 +63,7 @@ def look_at_disk(config: Config, environ: Mapping[str, str]) -> Iterator[Finding
         yield Finding(
             name="home", said=f"{said}, {passing}", todo="set HOSTLER_HOME to a folder on a disk, unless that is meant"
         )
-    yield _space(home)
+    yield _space(home, config.retention.most_gigabytes)
     yield from _journal(home)
     yield from told_floor(measure(home))
 
@@ -101,15 +102,19 @@ def _refuse_links(folder: Path) -> None:
         raise HostlerError(Code.UNSAFE_STATE, f"{link} is a symbolic link", "remove it")
 
 
-def _space(home: Home) -> Finding:
+def _space(home: Home, most_gigabytes: float | None) -> Finding:
     used, disk = usage(home), shutil.disk_usage(home.root)
     parts = ", ".join(f"{name} {bytes_text(size)}" for name, size in used.items() if size)
     total = sum(used.values())
     said = f"{bytes_text(disk.free)} of {bytes_text(disk.total)} free; the state folder takes {bytes_text(total)}"
+    todo = "make room: `hostler gc --older-than 7d` removes old runs" if disk.free < LEAST_FREE else ""
+    kept = used["workspaces"] + used["logs"]
+    if most_gigabytes is not None and kept > most_gigabytes * GIGABYTE:
+        todo = f"`hostler gc` brings workspaces and logs below the {most_gigabytes:g} GB of retention.most_gigabytes"
     return Finding(
         name="space",
         said=f"{said} ({parts})" if parts else said,
-        todo="make room: `hostler gc --older-than 7d` removes old runs" if disk.free < LEAST_FREE else "",
+        todo=todo,
         facts={"free_bytes": disk.free, "total_bytes": disk.total, "used_bytes": {**used, "all": total}},
     )
 

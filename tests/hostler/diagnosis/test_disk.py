@@ -57,6 +57,16 @@ def test_little_room_is_noted_with_what_makes_some(home: Home, monkeypatch: pyte
     assert "hostler gc" in looked()["space"].todo
 
 
+def test_a_total_limit_that_is_passed_is_noted(home: Home) -> None:
+    """Field case 27: with what brings it below."""
+    (home.staging / "film").write_bytes(bytes(3_000_000))
+    config = Path(os.environ["HOSTLER_CONFIG"])
+    config.write_text("[retention]\nmost_gigabytes = 0.001\n")
+    assert looked()["space"].todo.startswith("`hostler gc` ")
+    config.write_text("[retention]\nmost_gigabytes = 0.01\n")
+    assert not looked()["space"].todo
+
+
 def test_everything_unsafe_is_named_at_once_with_its_mend(home: Home) -> None:
     """Not one after the other, each after the last is mended."""
     (home.logs).chmod(0o755)
