@@ -30,14 +30,21 @@ def look_at_tools(environ: Mapping[str, str]) -> Iterator[Finding]:
 
     """
     yield from _ffmpeg(environ)
-    ffprobe = find_ffprobe(environ)
-    if ffprobe is not None:
-        yield _runs("ffprobe", ffprobe, environ)
-    elif importlib.util.find_spec("av") is not None:
-        yield Finding(name="ffprobe", said="not there; PyAV does its work")
+    try:
+        ffprobe = find_ffprobe(environ)
+    except OperationFailed as failed:
+        yield Finding(name="ffprobe", said=failed.message, todo=failed.todo)
     else:
-        yield Finding(name="ffprobe", said="neither ffprobe nor PyAV is there", todo=EXTRA)
+        yield _ffprobe(ffprobe, environ)
     yield _whisper()
+
+
+def _ffprobe(program: Path | None, environ: Mapping[str, str]) -> Finding:
+    if program is not None:
+        return _runs("ffprobe", program, environ)
+    if importlib.util.find_spec("av") is not None:
+        return Finding(name="ffprobe", said="not there; PyAV does its work")
+    return Finding(name="ffprobe", said="neither ffprobe nor PyAV is there", todo=EXTRA)
 
 
 def _ffmpeg(environ: Mapping[str, str]) -> Iterator[Finding]:

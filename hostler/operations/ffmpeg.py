@@ -15,19 +15,25 @@ from hostler.operations.ffmpeg_faults import failure
 from hostler.operations.progress import ProgressReader
 from store.policy import FailureCode
 
-INSTALL: Final = "install ffmpeg, or: pip install 'hostler[media]'"
+FFMPEG: Final = "HOSTLER_FFMPEG"
+FFPROBE: Final = "HOSTLER_FFPROBE"
+"""Variables that name the programs, wherever PATH leads."""
+INSTALL: Final = f"install ffmpeg, name it in {FFMPEG}, or: pip install 'hostler[media]'"
 
 
 def find_ffmpeg(environ: Mapping[str, str]) -> Path:
-    """Return the system's ffmpeg, else the binary of the package imageio-ffmpeg.
+    """Return the ffmpeg that a variable names, else the system's, else the binary of the package imageio-ffmpeg.
 
     Args:
         environ: Its PATH is searched.
 
     Raises:
-        OperationFailed: There is none.
+        OperationFailed: There is none, or what the variable names is no program.
 
     """
+    named = _named(environ, FFMPEG)
+    if named is not None:
+        return named
     searched = environ.get("PATH", os.defpath)
     found = shutil.which("ffmpeg", path=searched)
     if found is not None:
@@ -40,8 +46,29 @@ def find_ffmpeg(environ: Mapping[str, str]) -> Path:
         raise OperationFailed(FailureCode.UNAVAILABLE, f"ffmpeg not found; searched PATH={searched}", INSTALL) from None
 
 
+def _named(environ: Mapping[str, str], variable: str) -> Path | None:
+    name = environ.get(variable)
+    if not name:
+        return None
+    if not Path(name).is_absolute() or not os.access(name, os.X_OK) or Path(name).is_dir():
+        what = f"{variable} is {name}, which is no program"
+        raise OperationFailed(FailureCode.UNAVAILABLE, what, "give the absolute path of one, or take the variable away")
+    return Path(name)
+
+
 def find_ffprobe(environ: Mapping[str, str]) -> Path | None:
-    """Return the system's ffprobe, None if there is none."""
+    """Return the ffprobe that a variable names, else the system's, None if there is none.
+
+    Args:
+        environ: Its PATH is searched.
+
+    Raises:
+        OperationFailed: What the variable names is no program.
+
+    """
+    named = _named(environ, FFPROBE)
+    if named is not None:
+        return named
     found = shutil.which("ffprobe", path=environ.get("PATH", os.defpath))
     return Path(found).absolute() if found is not None else None
 

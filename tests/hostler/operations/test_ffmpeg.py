@@ -60,6 +60,18 @@ def test_no_ffmpeg_at_all_names_the_path_searched_and_the_remedy(
     assert "pip install 'hostler[media]'" in caught.value.todo
 
 
+def test_a_variable_names_the_programs_wherever_path_leads(tmp_path: Path) -> None:
+    """Field case 80: the setting to change where PATH is not what one has in a terminal."""
+    system, own = (executable(tmp_path / name / "ffmpeg", "#!/bin/sh\n") for name in ("bin", "own"))
+    given = {"PATH": str(system.parent), "HOSTLER_FFMPEG": str(own), "HOSTLER_FFPROBE": str(own)}
+    assert find_ffmpeg(given) == find_ffprobe(given) == own
+    for wrong in ("ffmpeg", str(tmp_path / "none"), str(tmp_path)):
+        for name, find in (("HOSTLER_FFMPEG", find_ffmpeg), ("HOSTLER_FFPROBE", find_ffprobe)):
+            with pytest.raises(OperationFailed) as caught:
+                find({"PATH": str(system.parent), name: wrong})
+            assert caught.value.message == f"{name} is {wrong}, which is no program"
+
+
 def test_ffprobe_is_the_systems_or_none(tmp_path: Path) -> None:
     """PyAV takes over where it is missing."""
     assert find_ffprobe({"PATH": str(tmp_path)}) is None
