@@ -208,13 +208,13 @@ class Supervised:
                 if log is not None:
                     log.close()
             raise
-        lower_session(child.pid, niceness)
         streams = [OutputStream(child.stdout, logs[0], on_stdout), OutputStream(child.stderr, logs[1], on_stderr)]
-        leader = read_process(child.pid)
-        assert leader is not None  # not yet reaped
-        files.update(_identity(stream.fd) for stream in streams)
-        tree = Tree(leader=leader, token=token.encode(), files=frozenset(files))
         try:
+            lower_session(child.pid, niceness)
+            leader = read_process(child.pid)
+            assert leader is not None  # not yet reaped
+            files.update(_identity(stream.fd) for stream in streams)
+            tree = Tree(leader=leader, token=token.encode(), files=frozenset(files))
             return cls(child, tree, streams, stdin if isinstance(stdin, bytes) else b"", bounded)
         except OSError as error:
             os.kill(child.pid, signal.SIGKILL)
