@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from actors.heartbeats import Advance, BeatPipe
     from hostres.lease import Lease
+    from hostres.logs import Cut
     from hostres.process import Ended
     from store.terms import Envelope
 
@@ -84,6 +85,9 @@ class Host(Protocol):
 
     def next_logs(self) -> tuple[Path, Path]:
         """Return the files for standard output and standard error of the next process."""
+
+    def log_cut(self, cut: "Cut") -> None:
+        """Take note of what a log lacks because the disk did not take it."""
 
     def open_workspace(self) -> Path:
         """Return the private folder of this node and plan, empty."""
@@ -287,6 +291,8 @@ class Context:
                     pipe.listen(self._heard)
                 tree.wait()
                 ended = tree.end(grace_s=LEFT_BEHIND_GRACE_S, reason="end of its program")
+                for cut in tree.cuts:
+                    self._host.log_cut(cut)
         self._control.check()
         if ended.left or ended.exit is None:
             raise left_behind(Path(words[0]).name, ended)

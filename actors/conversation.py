@@ -26,10 +26,12 @@ from actors.worker_messages import (
     Gave,
     Shown,
     Start,
+    Unlogged,
     frame_of,
     from_worker,
 )
 from hostres.errors import HostlerError
+from hostres.logs import Cut
 from hostres.process import Supervised
 from store.plans import NodePlan
 from store.terms import EvidenceType
@@ -128,6 +130,8 @@ class Conversation:
                     self._context.progress(fraction, text, speed=speed, left_s=left_s)
                 case Beaten():
                     self._host.beat()
+                case Unlogged(stream=stream, missing=missing, why=why):
+                    self._host.log_cut(Cut(stream, missing, why))
                 case Asked() as asked:
                     self._answer(asked)
                 case Shown(id=name, type=kind):

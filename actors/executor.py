@@ -21,7 +21,7 @@ from actors.actions import (
 )
 from actors.control import Control
 from actors.failures import OperationFailed
-from actors.messages import Progress, PublicationWanted, Returned, SpendingReported
+from actors.messages import LogCut, Progress, PublicationWanted, Returned, SpendingReported
 from actors.outcomes import Failed, Outcome, Release
 from actors.pace import Pace
 from actors.pulse import Pulse
@@ -30,6 +30,7 @@ from actors.shell import Shell, tell
 from actors.threads import WorkThreads
 from actors.work import Job, perform
 from hostres.lease import Lease, current_lease
+from hostres.logs import Cut
 from hostres.masking import own_mask
 from store.amounts import Usage
 from store.policy import FailureCode
@@ -178,6 +179,14 @@ class Port:
         number = next(self._processes)
         suffix = "" if number == 1 else f".{number}"
         return self._logs(f"stdout{suffix}"), self._logs(f"stderr{suffix}")
+
+    def log_cut(self, cut: Cut) -> None:
+        """Have it recorded that a log lacks what the disk did not take; before the attempt returns."""
+        stream = cut.stream.partition(".")[2] or cut.stream
+        tell(
+            self._scheduler,
+            LogCut(node=self._node, attempt=self._attempt, stream=stream, missing=cut.missing, why=cut.why),
+        )
 
     def open_workspace(self) -> Path:
         """Return the workspace, without what an earlier attempt left in it; a reconciliation wants just that."""

@@ -136,6 +136,24 @@ class SpendingReported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogCut:
+    """A log of an attempt lacks some of what its processes wrote: the disk did not take it.
+
+    Attributes:
+        stream: Which log, as `stdout` or `stderr.2`.
+        missing: Bytes, at most.
+        why: What the system said.
+
+    """
+
+    node: str
+    attempt: int
+    stream: str
+    missing: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestsArrived:
     """Requests of people and other processes that nobody has consumed yet."""
 
@@ -227,6 +245,7 @@ SchedulingMessage = (
     | PlannerAnswered
     | PublicationWanted
     | SpendingReported
+    | LogCut
     | RequestsArrived
     | Judged
     | Due

@@ -13,8 +13,10 @@ from actors.control import Control, OperationAborted
 from actors.failures import OperationFailed
 from actors.frames import Channel, Frame, FrameError
 from actors.pace import Pace
-from actors.worker_messages import Advanced, Answer, Asked, Beaten, Stop, frame_of, from_host
+from actors.worker_messages import Advanced, Answer, Asked, Beaten, Stop, Unlogged, frame_of, from_host
+from hostres.logs import Cut
 from store.amounts import Usage, decimal_text
+from store.fields import MAX_SAFE_INTEGER
 from store.policy import FailureCode
 
 BEATS_EVERY_S: Final = 0.02
@@ -69,6 +71,10 @@ class RemoteHost:
             words = text.encode("utf-8", "replace").decode()[:1000]
             self._tell(Advanced(fraction=fraction, text=words, speed=speed, left_s=left_s))
 
+    def log_cut(self, cut: Cut) -> None:
+        """Pass on what a log lacks because the disk did not take it."""
+        self._tell(Unlogged(stream=cut.stream[-64:], missing=min(cut.missing, MAX_SAFE_INTEGER), why=cut.why[:1000]))
+
     def beat(self) -> None:
         """Pass on that the work lives; many beats at once are one."""
         if self._beats.due(None):
@@ -82,7 +88,7 @@ class RemoteHost:
         with self._speaking:
             self._silent = True
 
-    def _tell(self, message: Advanced | Beaten) -> None:
+    def _tell(self, message: Advanced | Beaten | Unlogged) -> None:
         with self._speaking:
             if not self._silent:
                 with contextlib.suppress(OSError):

@@ -126,3 +126,5 @@ def _started(entry: Entry, plan: NodePlan, *, context: Context, host: Host, erro
             yield Worker(tree, Channel(ours, max_words=MAX_WORDS_OF_WORKER, max_blob=limit))
         finally:  # also where this host itself fails in between
             tree.end(grace_s=0.0, reason="cleanup")
+            for cut in tree.cuts:
+                host.log_cut(cut)

@@ -143,6 +143,22 @@ class Beaten(_Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unlogged(_Message):
+    """A log of one of its processes lacks what the disk did not take.
+
+    Attributes:
+        stream: Name of the log's file.
+        missing: Bytes, at most.
+        why: What the system said.
+
+    """
+
+    stream: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.[a-z]{1,32}(\.[0-9]{1,6})?$")]
+    missing: Annotated[int, Field(ge=1, le=MAX_SAFE_INTEGER)]
+    why: Annotated[str, Field(max_length=1000)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asked(_Message):
     """Something that only the host can give: leave to publish, the workspace, the logs of the next process.
 
@@ -183,7 +199,7 @@ class Broke(_Message):
 
 
 FromHost = Start | Bundle | Answer | Stop
-FromWorker = Calling | Advanced | Beaten | Asked | Shown | Gave | Broke
+FromWorker = Calling | Advanced | Beaten | Unlogged | Asked | Shown | Gave | Broke
 
 _KINDS: Final[dict[type, str]] = {each: each.__name__.lower() for each in (*get_args(FromHost), *get_args(FromWorker))}
 _OF_HOST: Final[dict[str, type]] = {_KINDS[each]: each for each in get_args(FromHost)}

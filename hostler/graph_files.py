@@ -127,7 +127,11 @@ def load_graph(path: Path) -> Workflow:
         HostlerError: The file is wrong (invalid-data, one line with the place in the file).
 
     """
-    graph = parse_graph(read_document(path), str(path))
+    document = read_document(path)
+    try:
+        graph = parse_graph(document, str(path))
+    except HostlerError as error:
+        raise _named(path, document, error) from error
     inputs = {}
     for name, schema in graph.inputs.items():
         try:
@@ -140,7 +144,7 @@ def load_graph(path: Path) -> Workflow:
             try:
                 _add(build, node, values)
             except HostlerError as error:
-                raise about(f"{path}: nodes[{index}]", error) from error
+                raise _named(path, document, about(f"{path}: nodes[{index}]", error)) from error
         try:
             return substitute_inputs(graph.outputs, values)
         except HostlerError as error:
@@ -154,6 +158,14 @@ def load_graph(path: Path) -> Workflow:
         limits=graph.limits,
         source=str(path),
     )
+
+
+def _named(path: Path, document: JsonValue, error: HostlerError) -> HostlerError:
+    """Return the refusal of a key that nobody knows, where there is one, in place of what follows from it."""
+    from hostler.graph_keys import first_unknown, unknown_key  # noqa: PLC0415 - only where something is wrong
+
+    unknown = first_unknown(document)
+    return error if unknown is None else unknown_key(path, unknown)
 
 
 def parse_graph(document: JsonValue, subject: str) -> Graph:

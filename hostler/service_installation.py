@@ -55,6 +55,8 @@ def command_of(config: Config, environ: Mapping[str, str]) -> ServiceCommand:
         environ=passed,
         log=config.home / "logs" / "service.err",
         grace_s=int(config.service.grace_seconds) + 1,
+        log_megabytes=config.service.log_megabytes,
+        log_files=config.service.log_files,
     )
 
 

@@ -1,14 +1,16 @@
 """The log of the background service: lines for people on a terminal, JSON elsewhere and in its own, bounded file."""
 
+import contextlib
 import logging
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import orjson
 
@@ -54,17 +56,47 @@ class _PrivateFile(RotatingFileHandler):
         return os.fdopen(open_private(Path(self.baseFilename), os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a")
 
 
+class _BoundedErrors(logging.StreamHandler[TextIO]):
+    """Standard error as a file that nobody else bounds."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(sys.stderr)
+        self._max_bytes = max_bytes
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        bound_errors(self._max_bytes)
+        super().emit(record)
+
+
+def bound_errors(max_bytes: int) -> None:
+    """Begin the file that standard error leads to anew if it has that many bytes; leave all else alone.
+
+    Args:
+        max_bytes: A regular file of that size is emptied.
+
+    """
+    with contextlib.suppress(OSError, ValueError):
+        descriptor = sys.stderr.fileno()
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_size >= max_bytes:
+            sys.stderr.flush()
+            os.ftruncate(descriptor, 0)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+
+
 @contextmanager
-def service_log(folder: Path, *, max_bytes: int, files: int) -> "Iterator[ServiceLog]":
+def service_log(folder: Path, *, max_bytes: int, files: int, own_errors: bool = False) -> "Iterator[ServiceLog]":
     """Let everything that is logged in this process go to standard error and to a file in *folder*.
 
     Args:
         folder: Where the file lies.
         max_bytes: It is begun anew at that size.
         files: So many older ones are kept.
+        own_errors: Whether standard error is a file of this service alone, to be bounded likewise.
 
     """
-    console = logging.StreamHandler(sys.stderr)
+    console = _BoundedErrors(max_bytes) if own_errors else logging.StreamHandler(sys.stderr)
     console.setFormatter(Lines() if sys.stderr.isatty() else JsonLines())
     file = _PrivateFile(folder / FILE, maxBytes=max_bytes, backupCount=files, encoding="utf-8")
     file.setFormatter(JsonLines())

@@ -14,6 +14,9 @@ LABEL: Final = "hostler.serve"
 SPARE_S: Final = 15
 """For so much longer than the service's own grace does its supervisor wait before it kills."""
 WATCHDOG_S: Final = 60
+HOPELESS: Final = (2, 73)
+"""Exit codes of the service after which starting it again cannot help: a wrong configuration; a state folder that is
+unsafe or of a newer version. A person has to act first."""
 _BREAKS_SUPERVISORD: Final = ('"', "\\", " ;", " #")
 """It has no way to quote these: the first two end or change a value, the others begin a comment."""
 PASSED_ON: Final = ("HOSTLER_FFMPEG", "HOSTLER_FFPROBE", "HOSTLER_MACHINE_DIR", "PATH")
@@ -37,6 +40,8 @@ class ServiceCommand:
         environ: Variables that it gets.
         log: Where its standard error goes if its supervisor keeps none.
         grace_s: How long it may take to drain, whole seconds.
+        log_megabytes: At that size the log is begun anew, where its supervisor can be told.
+        log_files: So many older ones are kept then.
 
     """
 
@@ -44,6 +49,8 @@ class ServiceCommand:
     environ: Mapping[str, str]
     log: Path
     grace_s: int
+    log_megabytes: float = 10.0
+    log_files: int = 3
 
 
 def unit_path(manager: ServiceManager, *, home: Path, config: Path) -> Path:
@@ -110,6 +117,7 @@ def _systemd(command: ServiceCommand) -> str:
 [Unit]
 Description=Hostler, the workflow host of this user
 Documentation=man:systemd.service(5)
+StartLimitIntervalSec=0
 
 [Service]
 Type=notify
@@ -121,7 +129,9 @@ TimeoutStartSec=infinity
 TimeoutStopSec={command.grace_s + SPARE_S}
 KillMode=mixed
 Restart=on-failure
-RestartSec=2
+RestartSec=5
+RestartPreventExitStatus={" ".join(map(str, HOPELESS))}
+OOMPolicy=continue
 
 [Install]
 WantedBy=default.target
@@ -143,13 +153,13 @@ def _launchd(command: ServiceCommand) -> str:
     return plistlib.dumps(
         {
             "Label": LABEL,
-            "ProgramArguments": list(command.argv),
+            "ProgramArguments": [*command.argv, "--hopeless-is-0", "--own-errors"],
             "EnvironmentVariables": dict(command.environ),
             "RunAtLoad": True,
             "KeepAlive": {"SuccessfulExit": False},
             "ExitTimeOut": command.grace_s + SPARE_S,
             "ProcessType": "Standard",
-            "StandardOutPath": str(command.log),
+            "StandardOutPath": "/dev/null",
             "StandardErrorPath": str(command.log),
             "HostlerNote": MARK,
         }
@@ -172,14 +182,14 @@ command={" ".join(_supervisord_word(word) for word in command.argv)}
 environment={environ}
 autostart=true
 autorestart=unexpected
-exitcodes=0
+exitcodes=0,{",".join(map(str, HOPELESS))}
 startsecs=1
 stopsignal=TERM
 stopwaitsecs={command.grace_s + SPARE_S}
 redirect_stderr=true
 stdout_logfile={str(command.log).replace("%", "%%")}
-stdout_logfile_maxbytes=10MB
-stdout_logfile_backups=3
+stdout_logfile_maxbytes={int(command.log_megabytes * 1_000_000)}
+stdout_logfile_backups={command.log_files}
 """
 
 

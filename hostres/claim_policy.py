@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from hostres.claims import is_name, is_units
 from hostres.errors import Code, HostlerError
-from hostres.toml_text import where
+from hostres.toml_places import where
 
 ALL: Final = "all"
 """As many units as there are."""
@@ -32,7 +31,7 @@ class ClaimPolicy(NamedTuple):
 
     @classmethod
     def of_configuration(cls, value: Any, path: Path) -> Self:
-        """Read `[machine.claims]`.
+        """Read `[machine.claims]`, of which each name and value is right by itself.
 
         Args:
             value: What stands there.
@@ -42,20 +41,11 @@ class ClaimPolicy(NamedTuple):
             HostlerError: `invalid-profile`, naming file and line.
 
         """
-        if not isinstance(value, dict):
-            raise _wrong(path, TABLE, "is not a table", 'write ffmpeg = { cpu = "all" } under [machine.claims]')
         for name, taken in value.items():
-            place = (*TABLE, name)
-            if not (is_name(name) and isinstance(taken, dict)):
-                what = "is no resource with what it takes"
-                raise _wrong(path, place, what, f'write {name} = {{ cpu = 2 }}, or {{ cpu = "all" }}')
-            for resource, units in taken.items():
-                if not (is_name(resource) and (units == ALL or is_units(units, least=1))):
-                    what, todo = f"takes {resource} = {units!r}", 'give a whole number of at least 1, or "all"'
-                    raise _wrong(path, (*place, resource), what, todo)
+            for resource in taken:
                 if resource in value:
                     what = "takes itself" if resource == name else f"takes {resource}, which takes something itself"
-                    raise _wrong(path, (*place, resource), what, "name what it takes in the end, as in cpu")
+                    raise _wrong(path, (*TABLE, name, resource), what, "name what it takes in the end, as in cpu")
         return cls(takes=value, path=path)
 
     def check(self, capacity: Mapping[str, int]) -> None:

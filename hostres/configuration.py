@@ -2,13 +2,17 @@
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import user_home
+
+if TYPE_CHECKING:
+    from hostres.keys import Key, Step
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 """What some editors begin a text in UTF-8 with."""
@@ -37,6 +41,7 @@ def read_configuration(path: Path) -> dict[str, Any]:
             TOML, or not a file; `unavailable`.
 
     """
+    content = b""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())
@@ -45,15 +50,97 @@ def read_configuration(path: Path) -> dict[str, Any]:
             _check_trusted(path, status)
             import tomllib  # noqa: PLC0415  most have no such file
 
-            return tomllib.loads(file.read().removeprefix(BYTE_ORDER_MARK).decode())
+            content = file.read().removeprefix(BYTE_ORDER_MARK)
+            return tomllib.loads(content.decode())
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (ValueError, RecursionError) as error:
-        raise HostlerError(Code.INVALID_DATA, f"{path} is not TOML: {error}", "correct the file") from None
+        raise _no_toml(path, content, error) from None
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket
             raise _no_file(path) from None
         raise unavailable(f"{path} cannot be read", error) from error
+
+
+def refuse_wrong(path: Path, settings: Mapping[str, Any], keys: Sequence["Key"]) -> None:
+    """Refuse a configuration that holds what nobody knows, or a value that is not right.
+
+    Args:
+        path: Where it is.
+        settings: Its content.
+        keys: All that may stand there.
+
+    Raises:
+        HostlerError: `invalid-data`, `invalid-profile` for a value of `[machine]`: with file, line and what is right.
+
+    """
+    if not settings:
+        return
+    from hostres.keys import first_problem  # noqa: PLC0415  most have no such file
+
+    problem = first_problem(settings, keys)
+    if problem is not None:
+        of_machine = not problem.unknown and problem.place[0] == "machine"
+        code = Code.INVALID_PROFILE if of_machine else Code.INVALID_DATA
+        raise wrong_at(path, problem.place, problem.what, problem.todo, code=code)
+
+
+def wrong_at(
+    path: Path, place: "Sequence[Step]", what: str, todo: str, *, code: Code = Code.INVALID_DATA
+) -> HostlerError:
+    """Return the error of something in a configuration, with file and line.
+
+    Args:
+        path: The file.
+        place: The key, after the tables that it is in.
+        what: What is wrong with it, naming it.
+        todo: What is right.
+        code: The error's code.
+
+    """
+    from hostres.toml_places import where  # noqa: PLC0415  only to say so
+
+    return HostlerError(code, f"{where(path, place)}: {what}", todo)
+
+
+def _no_toml(path: Path, content: bytes, error: Exception) -> HostlerError:
+    """Say where a text stops being TOML."""
+    if isinstance(error, RecursionError):
+        return HostlerError(Code.INVALID_DATA, f"{path} is nested too deeply", "write it flatter")
+    if isinstance(error, UnicodeDecodeError):
+        return _no_toml_at(path, content[: error.start], "not UTF-8", "save the file as UTF-8")
+    said = " ".join(str(error).split())
+    found = re.fullmatch(r"(.*?) ?\(at (?:line (\d+), column (\d+)|end of document)\)", said)
+    if found is None:  # what Python's own types refuse, as a date that does not exist
+        line = _refused_line(content.decode().split("\n"), str(error))
+        return HostlerError(Code.INVALID_DATA, f"{path} line {line} is not TOML: {said}", "correct it there")
+    what = found[1][:1].lower() + found[1][1:]
+    if found[2] is None:
+        return _no_toml_at(path, content.rstrip(), what, "correct it there")
+    at = f"{path} line {found[2]} column {found[3]}"
+    return HostlerError(Code.INVALID_DATA, f"{at} is not TOML: {what}", "correct it there")
+
+
+def _no_toml_at(path: Path, before: bytes, what: str, todo: str) -> HostlerError:
+    """Say that a text is no TOML after its beginning."""
+    line = before.count(b"\n") + 1
+    column = len(before.rpartition(b"\n")[2].decode("utf-8", "replace")) + 1
+    return HostlerError(Code.INVALID_DATA, f"{path} line {line} column {column} is not TOML: {what}", todo)
+
+
+def _refused_line(lines: Sequence[str], said: str) -> int:
+    """Return the line, from 1, at the end of which reading first fails with these words."""
+    import tomllib  # noqa: PLC0415  only where something is wrong
+    from bisect import bisect_left  # noqa: PLC0415
+
+    def fails(end: int) -> bool:
+        try:
+            tomllib.loads("\n".join(lines[:end]) + "\n")
+        except ValueError as error:
+            return str(error) == said
+        return False
+
+    return bisect_left(range(1, len(lines) + 1), x=True, key=fails) + 1
 
 
 def _open_at_once(path: str, flags: int) -> int:

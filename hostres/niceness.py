@@ -17,10 +17,6 @@ from hostres.errors import unavailable
 IDLE: Final = "idle"
 """Reads and writes only when nobody else does."""
 
-NICES: Final = range(20)
-LEVELS: Final = range(8)
-"""Of those that share the disk: the higher waits longer."""
-
 AGAIN_S: Final = 0.1
 """So often a session is lowered at most."""
 

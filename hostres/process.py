@@ -20,7 +20,7 @@ from hostres.affinity import pinned
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.heartbeat import only_if_inherited
 from hostres.holders import Identity
-from hostres.logs import KEEP_BYTES, BoundedLog
+from hostres.logs import KEEP_BYTES, BoundedLog, Cut
 from hostres.masking import Mask, MaskedLog, Sink
 from hostres.niceness import Niceness, born_nice, lower_session
 from hostres.procfs import command_of, read_process
@@ -88,12 +88,15 @@ class Supervised:
 
     """
 
-    def __init__(self, child: Child, tree: Tree, streams: list[OutputStream], stdin: bytes) -> None:
+    def __init__(
+        self, child: Child, tree: Tree, streams: list[OutputStream], stdin: bytes, logs: Sequence[BoundedLog] = ()
+    ) -> None:
         self.pid: Final = child.pid
         self.start_time: Final = tree.leader.start_time
         self._child = child
         self._tree = tree
         self._streams = streams
+        self._logs = tuple(logs)
         self._input = memoryview(stdin)
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         try:
@@ -184,8 +187,9 @@ class Supervised:
         environment = {**only_if_inherited(env, leases), TOKEN: f"{outer}:{token}" if outer else token}
         source = stdin if isinstance(stdin, Path) else None
         logs: list[Sink | None] = []
+        bounded: list[BoundedLog] = []
         try:
-            logs.extend(_log(path, keep_bytes, mask) for path in (stdout_log, stderr_log))
+            logs.extend(_log(path, keep_bytes, mask, bounded) for path in (stdout_log, stderr_log))
 
             def start() -> Child:
                 with pinned(cpus):
@@ -204,14 +208,14 @@ class Supervised:
                 if log is not None:
                     log.close()
             raise
-        lower_session(child.pid, niceness)
         streams = [OutputStream(child.stdout, logs[0], on_stdout), OutputStream(child.stderr, logs[1], on_stderr)]
-        leader = read_process(child.pid)
-        assert leader is not None  # not yet reaped
-        files.update(_identity(stream.fd) for stream in streams)
-        tree = Tree(leader=leader, token=token.encode(), files=frozenset(files))
         try:
-            return cls(child, tree, streams, stdin if isinstance(stdin, bytes) else b"")
+            lower_session(child.pid, niceness)
+            leader = read_process(child.pid)
+            assert leader is not None  # not yet reaped
+            files.update(_identity(stream.fd) for stream in streams)
+            tree = Tree(leader=leader, token=token.encode(), files=frozenset(files))
+            return cls(child, tree, streams, stdin if isinstance(stdin, bytes) else b"", bounded)
         except OSError as error:
             os.kill(child.pid, signal.SIGKILL)
             child.returncode = os.waitpid(child.pid, 0)[1]
@@ -220,6 +224,11 @@ class Supervised:
             for stream in streams:
                 stream.close()
             raise unavailable(f"{words[0]} cannot be attended to", error) from error
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """What its logs lack because the disk did not take it; final after `end`."""
+        return tuple(log.cut for log in self._logs if log.cut is not None)
 
     def wait(self, timeout: float | None = None) -> Exit | None:
         """Wait until its first process has ended and all it wrote is logged.
@@ -356,10 +365,11 @@ def _identity_of_lease(fd: int) -> Identity:
         ) from None
 
 
-def _log(path: Path | None, keep_bytes: int, mask: Mask | None) -> Sink | None:
+def _log(path: Path | None, keep_bytes: int, mask: Mask | None, bounded: list[BoundedLog]) -> Sink | None:
     if path is None:
         return None
     log = BoundedLog(path, keep_bytes)
+    bounded.append(log)
     return log if mask is None else MaskedLog(log, mask)
 
 

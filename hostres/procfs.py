@@ -7,6 +7,7 @@ Each answer may be old the moment it is given, and its number another's: a start
 # ruff: noqa: PTH123, PTH208
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -59,14 +60,21 @@ def process_ids() -> list[int]:
 
 
 def read_process(pid: int) -> Process | None:
-    """Return a process, None if it is gone."""
+    """Return a process, None if it is gone.
+
+    Raises:
+        OSError: This program has no descriptor or memory left to look: nobody is gone for that.
+
+    """
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)  # half the price of a file object
         try:
             text = os.read(fd, 4096)
         finally:
             os.close(fd)
-    except OSError:
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            raise
         return None
     fields = text[text.rfind(b")") + 2 :].split()  # a name may hold anything, also brackets
     return Process(

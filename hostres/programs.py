@@ -3,8 +3,12 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from hostres.errors import Code, HostlerError
+
+LONGEST: Final = 300
+"""So many characters of PATH are told."""
 
 
 def find_program(name: str, *, environ: Mapping[str, str], cwd: Path | None = None) -> str:
@@ -33,6 +37,12 @@ def find_program(name: str, *, environ: Mapping[str, str], cwd: Path | None = No
         if refused is None and full.exists():
             refused = full
     if refused is None:
-        raise HostlerError(Code.NOT_FOUND, f"there is no program {name}", "install it, or correct its name or PATH")
+        searched = "" if "/" in name else f" in PATH={_shown(environ.get('PATH', os.defpath))}"
+        todo = "install it, or correct its name or PATH" if searched else "install it, or correct its path"
+        raise HostlerError(Code.NOT_FOUND, f"there is no program {name}{searched}", todo)
     what = "is a folder" if refused.is_dir() else "is not executable"
     raise HostlerError(Code.UNAVAILABLE, f"{refused} {what}", "name a program, or make it executable (chmod +x)")
+
+
+def _shown(path: str) -> str:
+    return path if len(path) <= LONGEST else f"{path[: LONGEST - 1]}…"

@@ -3,22 +3,16 @@
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hostres.claims import MAX_RESOURCES, is_name, is_units
-from hostres.configuration import configuration_path, read_configuration
+from hostres.claims import MAX_RESOURCES
+from hostres.configuration import configuration_path, read_configuration, refuse_wrong, wrong_at
 from hostres.errors import Code, HostlerError
 from hostres.patience import Patience
 
 if TYPE_CHECKING:
     from hostres.claim_policy import ClaimPolicy
     from hostres.niceness import Niceness
-
-MACHINE_KEYS: Final = ("capacity", "claims", "group", "ionice", "memory", "nice", "patience")
-"""What may stand under `[machine]`."""
-
-MEMORY: Final = ("claimed", "available")
-"""By what memory-mb is admitted."""
 
 
 class MachineSettings(NamedTuple):
@@ -55,27 +49,41 @@ def machine_settings(environ: Mapping[str, str]) -> MachineSettings:
 
     """
     path = configuration_path(environ)
-    machine = read_configuration(path).get("machine", {})
-    if not isinstance(machine, dict):
-        raise HostlerError(Code.INVALID_PROFILE, f"machine in {path} is not a table", "write [machine]")
-    for key in machine:
-        if key not in MACHINE_KEYS:
-            raise _unknown(key, path)
-    group = machine.get("group")
-    if not (group is None or (isinstance(group, str) and group)):
-        raise _invalid("group", group, path, 'write group = "NAME"')
+    settings = read_configuration(path)
+    if not settings:
+        return MachineSettings()
+    from hostres.machine_keys import MACHINE_KEYS, OTHER_SECTIONS  # noqa: PLC0415  most have no such file
+
+    refuse_wrong(path, settings, (*MACHINE_KEYS, *OTHER_SECTIONS))
+    return machine_of(settings, path)
+
+
+def machine_of(settings: Mapping[str, Any], path: Path) -> MachineSettings:
+    """Return what stands under `[machine]` of a configuration whose keys and values are right, each by itself.
+
+    Args:
+        settings: The whole configuration.
+        path: Where it is.
+
+    Raises:
+        HostlerError: `invalid-profile`: values that do not fit each other or this machine.
+
+    """
+    machine = settings.get("machine", {})
+    if not machine:
+        return MachineSettings()
+    group, memory = machine.get("group"), machine.get("memory")
     if group is not None:
-        group_number(group)
-    memory = machine.get("memory")
-    if not (memory is None or memory in MEMORY):
-        raise _invalid("memory", memory, path, 'write memory = "available", or "claimed", which is the default')
+        group_number(group, path)
+    capacity = machine.get("capacity", {})
+    check_number(capacity, path)
     return MachineSettings(
-        capacity=_capacity(machine.get("capacity", {}), path),
+        capacity=MappingProxyType(capacity),
         group=group,
         patience=_patience(machine.get("patience"), path),
         claims=_claims(machine["claims"], path) if "claims" in machine else None,
         real_memory=None if memory is None else memory == "available",
-        niceness=_niceness(machine, path) if machine.keys() & {"nice", "ionice"} else None,
+        niceness=_niceness(machine) if machine.keys() & {"nice", "ionice"} else None,
     )
 
 
@@ -84,8 +92,12 @@ def machine_capacity(environ: Mapping[str, str]) -> Mapping[str, int]:
     return machine_settings(environ).capacity
 
 
-def group_number(name: str) -> int:
+def group_number(name: str, path: Path | None = None) -> int:
     """Return the number of the group that shares the machine folder.
+
+    Args:
+        name: Of the group.
+        path: The configuration that names it, if it is known.
 
     Raises:
         HostlerError: `invalid-profile`: there is no such group.
@@ -96,9 +108,10 @@ def group_number(name: str) -> int:
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
-        raise HostlerError(
-            Code.INVALID_PROFILE, f"there is no group {name}", "correct group in [machine] of the configuration"
-        ) from None
+        what, todo = f"there is no group {name}", "correct group in [machine] of the configuration"
+        if path is not None:
+            raise wrong_at(path, ("machine", "group"), what, todo, code=Code.INVALID_PROFILE) from None
+        raise HostlerError(Code.INVALID_PROFILE, what, todo) from None
 
 
 def check_number(names: Collection[str], path: Path) -> None:
@@ -120,33 +133,14 @@ def check_number(names: Collection[str], path: Path) -> None:
         )
 
 
-def _capacity(value: Any, path: Path) -> Mapping[str, int]:
-    if not isinstance(value, dict):
-        raise HostlerError(Code.INVALID_PROFILE, f"[machine.capacity] in {path} is not a table", "write NAME = UNITS")
-    check_number(value, path)
-    for name, units in value.items():
-        if not (is_name(name) and is_units(units, least=0)):
-            raise HostlerError(
-                Code.INVALID_PROFILE,
-                f"{name} = {units!r} in [machine.capacity] of {path} is not a capacity",
-                "write a lower-case name and a whole number of units",
-            )
-    return MappingProxyType(value)
-
-
 def _patience(value: Any, path: Path) -> Patience | None:
-    match value:
-        case None:
-            return None
-        case int() | float():
-            return Patience(factor=value)
-        case dict() if value.keys() <= {"factor", "least_s", "most_s"}:
-            return Patience(**value)
-    raise HostlerError(
-        Code.INVALID_PROFILE,
-        f"patience in [machine] of {path} is neither a factor nor a table",
-        "write patience = 6, or patience = { factor = 6, least_s = 2, most_s = 600 }",
-    )
+    if value is None:
+        return None
+    try:
+        return Patience(**value) if isinstance(value, dict) else Patience(factor=value)
+    except HostlerError as error:
+        what = f"machine.patience is {error.what}"
+        raise wrong_at(path, ("machine", "patience"), what, error.todo, code=error.code) from None
 
 
 def _claims(value: Any, path: Path) -> "ClaimPolicy":
@@ -155,30 +149,7 @@ def _claims(value: Any, path: Path) -> "ClaimPolicy":
     return ClaimPolicy.of_configuration(value, path)
 
 
-def _niceness(machine: Mapping[str, Any], path: Path) -> "Niceness":
-    from hostres.niceness import IDLE, LEVELS, NICES, Niceness  # noqa: PLC0415  few set it
+def _niceness(machine: Mapping[str, Any]) -> "Niceness":
+    from hostres.niceness import Niceness  # noqa: PLC0415  few set it
 
-    nice, io = machine.get("nice", 0), machine.get("ionice")
-    if not (is_units(nice, least=0) and nice in NICES):
-        raise _invalid("nice", nice, path, "write a whole number from 0 to 19; 19 stands behind all others")
-    if not (io is None or io == IDLE or (is_units(io, least=0) and io in LEVELS)):
-        raise _invalid("ionice", io, path, 'write "idle", or a level from 0 to 7; 7 stands behind the others')
-    return Niceness(nice=nice, io=io)
-
-
-def _invalid(key: str, value: Any, path: Path, todo: str) -> HostlerError:
-    from hostres.toml_text import where  # noqa: PLC0415  only to say so
-
-    what = f"{key} = {value!r} in [machine] of {where(path, ('machine', key))} is not allowed"
-    return HostlerError(Code.INVALID_PROFILE, what, todo)
-
-
-def _unknown(key: str, path: Path) -> HostlerError:
-    from difflib import get_close_matches  # noqa: PLC0415  seldom needed
-
-    nearest = get_close_matches(key, MACHINE_KEYS, n=1, cutoff=0)[0]
-    return HostlerError(
-        Code.INVALID_DATA,
-        f"configuration {path}: there is no key machine.{key}",
-        f"take it out; the nearest known one is machine.{nearest}",
-    )
+    return Niceness(nice=machine.get("nice", 0), io=machine.get("ionice"))

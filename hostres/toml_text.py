@@ -1,15 +1,13 @@
-"""The text of a configuration: changing `[machine.capacity]` and leaving every other letter as it is, finding a key.
+"""The text of a configuration: changing `[machine.capacity]` and leaving every other letter as it is.
 
 There are many ways to write a key in TOML. So each place where a change might belong is tried, and the first text
-counts that reads as exactly the old settings with the change. Likewise a key stands where another name in its place
-changes exactly that key.
+counts that reads as exactly the old settings with the change.
 """
 
 import copy
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, Final
 
 from hostres.errors import Code, HostlerError
@@ -20,7 +18,6 @@ _MACHINE: Final = _PART.format("machine")
 _CAPACITY: Final = _PART.format("capacity")
 _TABLE: Final = re.compile(rf"\s*\[\s*{_MACHINE}\s*\.\s*{_CAPACITY}\s*\]")
 _PARENT: Final = re.compile(rf"\s*\[\s*{_MACHINE}\s*\]")
-_OTHER: Final = "another-name-in-its-place"
 _INLINE: Final = re.compile(rf"{_CAPACITY}\s*=\s*\{{")
 
 
@@ -53,30 +50,6 @@ def with_capacity(text: str, name: str, units: int | None) -> str:
         f"the configuration is written in a way in which {name} cannot be changed",
         f"{what} under [machine.capacity] by hand",
     )
-
-
-def where(path: Path, keys: Sequence[str]) -> str:
-    """Return where a key stands, `<path> line <number>`; the path alone if that cannot be told.
-
-    Args:
-        path: A configuration.
-        keys: The key, after the tables that it is in.
-
-    """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError):
-        return str(path)
-    for found in re.finditer(rf"(?<![\w-]){re.escape(keys[-1])}(?![\w-])", text):
-        try:
-            settings: Any = tomllib.loads(text[: found.start()] + _OTHER + text[found.end() :])
-        except (ValueError, RecursionError):
-            continue
-        for key in (*keys[:-1], _OTHER):
-            settings = settings.get(key) if isinstance(settings, dict) else None
-        if settings is not None:
-            return f"{path} line {text.count(chr(10), 0, found.start()) + 1}"
-    return str(path)
 
 
 def _changed(settings: dict[str, Any], name: str, units: int | None) -> dict[str, Any]:

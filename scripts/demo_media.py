@@ -11,7 +11,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from hostler.operations.ffmpeg import complaint, find_ffmpeg, url
+from hostler.operations.ffmpeg import find_ffmpeg, url
+from hostler.operations.ffmpeg_faults import complaint
 from hostler.operations.probing import AV_PROBE, Media, describe
 
 REQUIREMENTS = Path(__file__).with_name("demo-media.txt")

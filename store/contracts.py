@@ -132,6 +132,7 @@ class EventKind(StrEnum):
     LATE_RESULT = "late-result"
     LEFTOVER = "leftover"
     CLEANUP_ERROR = "cleanup-error"
+    LOG_CUT = "log-cut"
     REQUEST_REFUSED = "request-refused"
 
 

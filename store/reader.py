@@ -36,6 +36,7 @@ PREFIX: Final = "run_"
 _LISTED: Final = 5
 _EVENTS_AT_ONCE: Final = 500
 _EVENTS_BEFORE: Final = "SELECT seq, event, sha256 FROM events WHERE run = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+_LOG_CUT: Final = f'"kind":"{EventKind.LOG_CUT}"'.encode()
 _ANSWERS: Final = frozenset({EventKind.REQUEST, EventKind.REQUEST_REFUSED})
 _AFTER_EVERY_ID: Final = "\x7f"
 
@@ -164,6 +165,10 @@ class Reader:
             return error
         said = [row[0] for row in rows if row[0] != "ok"]
         return note_damage(self.home.database, " ".join(str(said[0]).split())) if said else None
+
+    def journal_mode(self) -> str | None:
+        """Return how SQLite writes the file, in its own word; None where there is no file."""
+        return next((str(mode) for (mode,) in self._rows("PRAGMA journal_mode")), None)
 
     def find(self, text: str) -> str:
         """Return the id of the run that *text* means.
@@ -477,6 +482,18 @@ class Reader:
                 after, prev = seq, sha256
             if len(rows) < _EVENTS_AT_ONCE:
                 return
+
+    def log_cuts(self, run_id: str) -> tuple[Event, ...]:
+        """Return the events that tell of logs that the disk did not take whole, oldest first.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the event.
+
+        """
+        query = "SELECT seq, event, sha256 FROM events WHERE run = ? AND instr(event, ?) ORDER BY seq"
+        rows = self._of_run(run_id, query, _LOG_CUT)
+        found = (chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=None) for seq, data, sha256 in rows)
+        return tuple(event for event in found if event.kind is EventKind.LOG_CUT)
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         if self._connection is None:

@@ -20,7 +20,8 @@ from hostler.__main__ import main
 from hostler.building import GATES
 from hostler.commands import COMMANDS
 from hostler.compiler import compile_workflow
-from hostler.config import KNOWN, Config
+from hostler.config import Config
+from hostler.configuration_keys import all_keys, key_row
 from hostler.graph_files import Agent, Command, Graph, Heading, Node
 from hostler.host import Host
 from hostler.hosted_run import Run
@@ -29,6 +30,7 @@ from hostler.operations.probing import Media
 from hostler.registry import Registry
 from hostres.claims import default_capacity
 from hostres.coordinator import Coordinator
+from hostres.machine_keys import RESOURCES
 from store.policy import MIB, Effect, Policy, Resume, Retry
 
 ROOT: Final = Path(__file__).parent.parent
@@ -212,13 +214,45 @@ def test_media_names_every_output_of_the_built_in_operations() -> None:
             assert re.search(rf"\b{name}\b", outputs), name
 
 
-def test_configuration_names_every_key_capacity_and_variable() -> None:
+def test_configuration_has_a_row_for_each_key_and_none_for_what_is_no_key() -> None:
+    """Kind, default and meaning are those of the table that checks the file."""
+    text = text_of("docs/configuration.md").split("## Every key")[1].split("\n## ")[0]
+    shown = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    assert shown == [list(row) for row in map(key_row, all_keys())]
+
+
+def test_configuration_shows_each_key_in_its_example() -> None:
+    """A reader who copies the whole file, comment marks taken away, has set every key there is."""
+    example = next(block.code for block in BLOCKS if block.page == "docs/configuration.md" and block.language == "toml")
+    every = tomllib.loads(re.sub(r"^# (?=[a-z_]+ = )", "", example, flags=re.MULTILINE))
+    for key in all_keys():
+        found = [every]
+        for step in key.steps:
+            found = [inner for each in found for inner in stepped(each, step)]
+        assert found or key.path.startswith(("machine.patience.", "authority.rule[].")), key.path
+
+
+def stepped(value: Any, step: str) -> list[Any]:
+    if step == "[]":
+        return list(value)
+    return list(value.values()) if step == "*" else [value[step]] if isinstance(value, dict) and step in value else []
+
+
+def test_doctor_has_a_row_for_each_thing_that_is_looked_at_and_none_for_what_is_not() -> None:
+    """By the names in the code of the examination."""
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "hostler" / "diagnosis").glob("*.py"))
+    names = {*re.findall(r'name="([a-z ]+)"', code), *re.findall(r'wrong\("([a-z ]+)"', code)}
+    names |= set(re.findall(r'_runs\("([a-z]+)"', code))
+    table = text_of("docs/doctor.md").split("## What is looked at")[1].split("\n## ")[0]
+    shown = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    assert {name for cell in shown for name in re.findall(r"`([^`]+)`", cell)} == names
+
+
+def test_configuration_names_every_capacity_and_variable() -> None:
     text = text_of("docs/configuration.md")
-    for section, keys in KNOWN.items():
-        for key in keys:
-            assert re.search(rf"\[{section}\.{key}\]|^(# )?{key} =", text, re.MULTILINE), f"{section}.{key}"
     for resource in default_capacity():
         assert f"`{resource}`" in text, resource
+    assert {*default_capacity()} == {*RESOURCES}
     for name in ("HOSTLER_HOME", "HOSTLER_MACHINE_DIR", "HOSTLER_CONFIG", "HOSTLER_PRINCIPAL", "HOSTLER_NODE"):
         assert name in text
 

@@ -20,6 +20,7 @@ from actors.messages import (
     Judged,
     LeaseSeen,
     LeftoversEnded,
+    LogCut,
     NotAdmitted,
     PlannerAnswered,
     Probed,
@@ -69,7 +70,7 @@ LIMIT: Final = "limit"
 """Kind of the timer that ends a run which has a time limit."""
 
 
-def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decision:  # noqa: C901 - a line a message
+def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decision:  # noqa: C901, PLR0912 - a line a message
     """Change *state* by *message* and return what must be written and done.
 
     Args:
@@ -106,6 +107,9 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             _publication(turn, message)
         case SpendingReported():
             spending.reported(turn, message)
+        case LogCut(stream=stream, missing=missing):
+            node, why = state.nodes[message.node], storable(message.why, 1000)
+            turn.event(EventKind.LOG_CUT, node, attempt=message.attempt, stream=stream, bytes=missing, message=why)
         case RequestsArrived():
             judge_requests(turn, message.requests)
         case LeaseSeen():

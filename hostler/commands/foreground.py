@@ -18,6 +18,7 @@ from hostler.host import Host
 from hostler.hosted_run import Run
 from hostler.interrupts import Continued, Interrupted, Interrupts
 from hostler.views.board import Board
+from hostler.views.cut_logs import cut_lines
 from hostler.views.lines import PlainView
 from hostler.views.show import seconds_since, show_json
 from hostler.views.terminal import console, is_terminal
@@ -118,9 +119,9 @@ def tell_ending(reader: Reader, run_id: str, *, json: bool, exits: Mapping[RunSt
     """
     stored, plan, nodes = whole(reader, run_id)
     if json:
-        print_json(show_json(stored, plan, nodes))
+        print_json(show_json(stored, plan, nodes, cuts=reader.log_cuts(run_id)))
     else:
-        print_line(ending_text(stored, plan, nodes))
+        print_line("\n".join([ending_text(stored, plan, nodes), *cut_lines(reader.log_cuts(run_id))]))
     return exits[stored.status]
 
 

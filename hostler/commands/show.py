@@ -24,9 +24,9 @@ def run(args: argparse.Namespace) -> int:
     with reading() as (_, reader):
         run_id = reader.find(args.run)
         stored, plan, nodes = whole(reader, run_id)
-        grants = reader.grants(run_id)
+        grants, cuts = reader.grants(run_id), reader.log_cuts(run_id)
     if args.json:
-        print_json(show_json(stored, plan, nodes, grants))
+        print_json(show_json(stored, plan, nodes, grants, cuts))
     else:
-        print_line(show_text(stored, plan, nodes, grants))
+        print_line(show_text(stored, plan, nodes, grants, cuts))
     return 0

@@ -1,52 +1,39 @@
-"""ffmpeg: found, called, and understood when it fails.
+"""ffmpeg: found and called.
 
 Paths reach it only as `file:` and an absolute path, so that no name is read as an option or a protocol. It
 writes under a short name of its own in the workspace; the caller's name appears only when it ended well.
 """
 
 import os
-import re
 import shutil
-import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from actors.context import Context, OperationFailed
+from hostler.operations.ffmpeg_faults import failure
 from hostler.operations.progress import ProgressReader
 from store.policy import FailureCode
 
-SIGNAL_BASE: Final = 128
-ENDED: Final = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM, signal.SIGXCPU})
-CRASHED: Final = frozenset({signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV})
-"""Newer versions of ffmpeg exit with an error number, maybe above 128: not every such code is a signal."""
-
-TRAPPED: Final = 255
-"""What ffmpeg exits with when a signal told it to stop."""
-
-INSTALL: Final = "install ffmpeg, or: pip install 'hostler[media]'"
-READ_THE_LOG: Final = "read its log with: hostler logs RUN NODE"
-
-_PREFIX: Final = re.compile(r"^(?:\[[^]]*@ 0x[0-9a-f]+\]\s*)*\[(fatal|error|warning|panic)\]\s*")
-_GENERIC: Final = re.compile(
-    r"Conversion failed|Error opening (?:input|output) files?\b|Error parsing options"
-    r"|Error selecting an encoder|Error sending frames|Task finished with error|Terminating thread"
-    r"|Could not open encoder before EOF|Nothing was written into output|Failed to set value"
-    r"|Error reinitializing filters|Failed to inject frame|Error while processing the decoded data"
-    r"|Error initializing output stream"
-)
+FFMPEG: Final = "HOSTLER_FFMPEG"
+FFPROBE: Final = "HOSTLER_FFPROBE"
+"""Variables that name the programs, wherever PATH leads."""
+INSTALL: Final = f"install ffmpeg, name it in {FFMPEG}, or: pip install 'hostler[media]'"
 
 
 def find_ffmpeg(environ: Mapping[str, str]) -> Path:
-    """Return the system's ffmpeg, else the binary of the package imageio-ffmpeg.
+    """Return the ffmpeg that a variable names, else the system's, else the binary of the package imageio-ffmpeg.
 
     Args:
         environ: Its PATH is searched.
 
     Raises:
-        OperationFailed: There is none.
+        OperationFailed: There is none, or what the variable names is no program.
 
     """
+    named = _named(environ, FFMPEG)
+    if named is not None:
+        return named
     searched = environ.get("PATH", os.defpath)
     found = shutil.which("ffmpeg", path=searched)
     if found is not None:
@@ -59,8 +46,29 @@ def find_ffmpeg(environ: Mapping[str, str]) -> Path:
         raise OperationFailed(FailureCode.UNAVAILABLE, f"ffmpeg not found; searched PATH={searched}", INSTALL) from None
 
 
+def _named(environ: Mapping[str, str], variable: str) -> Path | None:
+    name = environ.get(variable)
+    if not name:
+        return None
+    if not Path(name).is_absolute() or not os.access(name, os.X_OK) or Path(name).is_dir():
+        what = f"{variable} is {name}, which is no program"
+        raise OperationFailed(FailureCode.UNAVAILABLE, what, "give the absolute path of one, or take the variable away")
+    return Path(name)
+
+
 def find_ffprobe(environ: Mapping[str, str]) -> Path | None:
-    """Return the system's ffprobe, None if there is none."""
+    """Return the ffprobe that a variable names, else the system's, None if there is none.
+
+    Args:
+        environ: Its PATH is searched.
+
+    Raises:
+        OperationFailed: What the variable names is no program.
+
+    """
+    named = _named(environ, FFPROBE)
+    if named is not None:
+        return named
     found = shutil.which("ffprobe", path=environ.get("PATH", os.defpath))
     return Path(found).absolute() if found is not None else None
 
@@ -112,17 +120,9 @@ def encode(
         doing: A word for the view, `transcoding`.
 
     Raises:
-        OperationFailed: ffmpeg is missing or failed; nothing has the name then.
+        OperationFailed: ffmpeg is missing, failed or wrote nothing; nothing has the name then.
 
     """
-    threads = str(cpu_threads(ctx))
-    partial = ctx.workspace / f"part{Path(name).suffix}"
-    argv: list[str] = [str(find_ffmpeg(ctx.environment())), "-nostdin", "-hide_banner", "-y"]
-    argv += ["-nostats", "-loglevel", "level+info", "-progress", "pipe:1", "-filter_threads", threads]
-    for before, path in inputs:
-        argv += ["-threads", threads, *before, "-i", url(path)]
-    argv += [*options, "-threads", threads, url(partial)]
-
     reader = ProgressReader(duration_s)
 
     def show(chunk: bytes) -> None:
@@ -130,61 +130,50 @@ def encode(
         if reading is not None:
             ctx.progress(reading.fraction, doing, speed=reading.speed, left_s=reading.left_s)
 
-    completed = ctx.run(argv, on_stdout=show, check=False)
+    made = write(ctx, inputs=inputs, options=options, name=name, on_progress=show)
+    if made is None:
+        raise OperationFailed(
+            FailureCode.MALFORMED_OUTPUT,
+            "ffmpeg found nothing to write",
+            "check the source, and what filters leave of it",
+        )
+    return made
+
+
+def write(
+    ctx: Context,
+    *,
+    inputs: Sequence[tuple[Sequence[str], Path]],
+    options: Sequence[str],
+    name: str,
+    on_progress: Callable[[bytes], None] | None = None,
+) -> Path | None:
+    """Run ffmpeg once and return the file it made, None if it found nothing to write.
+
+    Args:
+        ctx: The node.
+        inputs: For each input the options before it, and its path.
+        options: Options of the output.
+        name: File name of the result in the workspace.
+        on_progress: Called with each chunk of what it says of its progress.
+
+    Raises:
+        OperationFailed: ffmpeg is missing or failed; nothing has the name then.
+
+    """
+    threads = str(cpu_threads(ctx))
+    partial = ctx.workspace / f"part{Path(name).suffix}"
+    partial.unlink(missing_ok=True)
+    argv: list[str] = [str(find_ffmpeg(ctx.environment())), "-nostdin", "-hide_banner", "-y"]
+    argv += ["-nostats", "-loglevel", "level+info", "-progress", "pipe:1", "-filter_threads", threads]
+    for before, path in inputs:
+        argv += ["-threads", threads, *before, "-i", url(path)]
+    argv += [*options, "-threads", threads, url(partial)]
+    completed = ctx.run(argv, on_stdout=on_progress, check=False)
     if completed.code != 0:
         raise failure("ffmpeg", completed.code, completed.stderr)
+    if not partial.exists():
+        return None
     final = ctx.workspace / name
     partial.replace(final)
     return final
-
-
-def failure(program: str, code: int, stderr: bytes) -> OperationFailed:
-    """Explain why a tool of the ffmpeg family failed.
-
-    Args:
-        program: Its name.
-        code: Its exit code, 128 + signal where a signal ended it.
-        stderr: The end of its standard error.
-
-    """
-    for full in ("No space left on device", "Disk quota exceeded"):
-        if full.encode() in stderr:
-            return OperationFailed(
-                FailureCode.UNAVAILABLE, f"{program} failed: {full}", "free some space, then retry the node"
-            )
-    number = code - SIGNAL_BASE
-    if number in ENDED or (code == TRAPPED and b"received signal" in stderr):
-        by = f"by {signal.Signals(number).name}" if number in ENDED else "by a signal that it handled"
-        return OperationFailed(
-            FailureCode.SUBPROCESS,
-            f"{program} was ended from outside {by}",
-            "look whether the machine ran out of memory, then retry the node",
-            retryable=True,
-        )
-    if number in CRASHED:
-        return OperationFailed(
-            FailureCode.SUBPROCESS, f"{program} crashed with {signal.Signals(number).name}", READ_THE_LOG
-        )
-    said = complaint(stderr)
-    message = f"{program} ended with exit code {code}"
-    return OperationFailed(FailureCode.SUBPROCESS, f"{message}: {said}" if said else message, READ_THE_LOG)
-
-
-def complaint(stderr: bytes) -> str:
-    """Return what ffmpeg's standard error says is wrong, one line, without its closing formulas."""
-    meaningful: list[str] = []
-    other: list[str] = []
-    for raw in stderr.decode("utf-8", "replace").splitlines():
-        line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in raw).strip()
-        found = _PREFIX.match(line)
-        if found is None:
-            if line:
-                other.append(line)
-            continue
-        text = re.sub(r"^(?:\[[^]]*\]\s*)*", "", line[found.end() :])
-        if not text or found[1] == "warning" or text.endswith("around:"):  # ffmpeg echoes what it was given
-            continue
-        (other if _GENERIC.match(text) else meaningful).append(text)
-    distinct = list(dict.fromkeys(meaningful))
-    lines = list(dict.fromkeys((*distinct[:1], *distinct[-1:]))) or other[-1:]  # the cause comes first
-    return "; ".join(line.rstrip(".") for line in lines)[-1000:]

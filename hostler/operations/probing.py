@@ -12,7 +12,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from actors.context import Completed, Context, OperationFailed
-from hostler.operations.ffmpeg import INSTALL, complaint, failure, find_ffprobe, url
+from hostler.operations.ffmpeg import INSTALL, find_ffprobe, url
+from hostler.operations.ffmpeg_faults import complaint, failure
 from store.policy import FailureCode
 
 ENTRIES: Final = (

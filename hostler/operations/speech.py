@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from actors.context import Context, OperationFailed
 from hostler.authoring import operation
-from hostler.operations.ffmpeg import INSTALL, READ_THE_LOG, complaint, cpu_threads, failure, require_file, url
+from hostler.operations.ffmpeg import INSTALL, cpu_threads, require_file, url
+from hostler.operations.ffmpeg_faults import READ_THE_LOG, complaint, failure
 from hostler.operations.subrip import Segment, clean, subrip
 from hostler.operations.whisper_model import DEFAULT_MODEL, find_model
 from store.policy import Effect, FailureCode, Policy, Resume

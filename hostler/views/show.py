@@ -9,10 +9,11 @@ import orjson
 from pydantic import JsonValue
 
 from hostler.views.budgets import books_of, budget_json, budget_lines, more_retries, usage_json, waits
+from hostler.views.cut_logs import cut_lines, cuts_json
 from hostler.views.naming import executor_name, runs_text
 from hostler.views.terminal import duration, harmless, shown_path, table
 from store.budgets import Books
-from store.contracts import Grant, NodeRecord
+from store.contracts import Event, Grant, NodeRecord
 from store.evidence import documents
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
 from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
@@ -24,7 +25,11 @@ CANCELLING: Final = " (cancelling)"
 
 
 def show_json(
-    run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants: Iterable[Grant] = ()
+    run: RunView,
+    plan: GraphPlan,
+    nodes: Sequence[NodeRecord],
+    grants: Iterable[Grant] = (),
+    cuts: Sequence[Event] = (),
 ) -> dict[str, Any]:
     """Return a run in the shape that `show --json` promises.
 
@@ -33,6 +38,7 @@ def show_json(
         plan: Its graph plan.
         nodes: Its nodes, in the order of the plan.
         grants: What people granted; they tell how its nodes were corrected.
+        cuts: Events that tell of logs that are cut.
 
     """
     record = run.record
@@ -61,6 +67,9 @@ def show_json(
         shape["outputs"] = run.summary.outputs
     planned = {node.key: node for node in plan.nodes}
     shape["nodes"] = [_node_json(planned[node.key], node, books, corrections.get(node.key, ())) for node in nodes]
+    for node in shape["nodes"]:
+        if cut := cuts_json(cuts, node["key"]):
+            node["log_cuts"] = cut
     return shape
 
 
@@ -135,8 +144,14 @@ def _correction_lines(grants: Iterable[Grant]) -> list[str]:
     return ["", *map(harmless, lines)] if lines else []
 
 
-def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants: Sequence[Grant] = ()) -> str:
-    """Return a run for people: its state, its nodes, what was corrected, what waits and what to type next."""
+def show_text(
+    run: RunView,
+    plan: GraphPlan,
+    nodes: Sequence[NodeRecord],
+    grants: Sequence[Grant] = (),
+    cuts: Sequence[Event] = (),
+) -> str:
+    """Return a run for people: its state, its nodes, what was corrected or cut, what waits and what to type next."""
     record = run.record
     planned = {node.key: node for node in plan.nodes}
     going = CANCELLING if is_cancelling(run) else ""
@@ -154,6 +169,9 @@ def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants
     failures = failure_lines(run, plan, [node for node in nodes if node.failure is not None])
     if failures:
         lines += ["", *failures]
+    cut = cut_lines(cuts)
+    if cut:
+        lines += ["", *cut]
     budgets = budget_lines(run, plan)
     if budgets:
         lines += ["", *budgets]

@@ -16,6 +16,7 @@ from actors.worker import perform_in_worker
 from hostler.compiler import compile_workflow
 from hostler.loading import load
 from hostler.worker_code import RunEntries
+from hostres.logs import Cut
 from scripts.benchmarks.effort import Effort
 from scripts.benchmarks.results import Goal, Row, informing, ratio
 from scripts.benchmarks.surroundings import scratch
@@ -91,6 +92,8 @@ class _Attempt:
         return self._place / "out", self._place / "err"
 
     def allow_publication(self) -> None: ...
+
+    def log_cut(self, cut: Cut) -> None: ...
 
     def open_workspace(self) -> Path:
         return self._place

@@ -4,17 +4,18 @@ import contextlib
 import itertools
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from store.clock import instant
 from store.database import open_reader, opened_writer, writing
 from store.faults import translated
 from store.home import Home
 from store.hosts import bury, host_alive, known_hosts
 from store.retention.removal import BITE_ROWS, Removal, pause
-from store.retention.selection import ended, outdated
+from store.retention.selection import Ended, ended, making_room, outdated
 from store.retention.strays import Doubt, Sorted, Standing, lost_in, sort, standing
 from store.retention.waste import Waste, candidates, put_out_of_sight, remove, size_of
 from store.schema import SCHEMA_VERSION
@@ -36,7 +37,7 @@ class Collected:
     """What was taken away, or would be.
 
     Attributes:
-        runs: Ids of the runs, oldest last.
+        runs: Ids of the runs: those that go for their age, oldest last; then those that make room, oldest first.
         plans: Number of graph plans.
         bundles: Number of code bundles.
         leftovers: Number of files and folders that belonged to nothing.
@@ -59,7 +60,7 @@ class Collected:
     kept: Counter[Doubt] = field(default_factory=Counter)
 
 
-def preview(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collected:
+def preview(home: Home, *, before: str, keep: int, now_unix_s: float, most_bytes: int | None = None) -> Collected:
     """Say what `collect` would take away; nothing is touched. See there for the arguments."""
     found = Collected()
     suspects = list(candidates(home, now_unix_s=now_unix_s))  # before the snapshot: a row is there before its files
@@ -69,6 +70,8 @@ def preview(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collect
         shown = standing(seen.connection)
         begun = seen.connection.execute("SELECT run, run_id FROM removals ORDER BY run").fetchall()
         runs = outdated(ended(seen.connection), before=before, keep=keep, alive=_living(home))
+        room = _room(home, most_bytes, runs, keep, now_unix_s)
+        runs += _making_room(seen.connection, home, room) if room is not None else []
         going = dict([*begun, *((run.run, run.run_id) for run in runs)])
         for run, run_id in going.items():
             found.runs.append(run_id)
@@ -110,14 +113,50 @@ def _left_alone(connection: sqlite3.Connection, table: str, column: str, going: 
     return len(names - {name for run, name in rows if run not in going})
 
 
-def collect(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collected:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Room:
+    """How much room is to be made, and which runs may go for it."""
+
+    excess: int
+    going: frozenset[int]
+    keep: int
+    now: str
+
+
+def _room(home: Home, most_bytes: int | None, runs: Iterable[Ended], keep: int, now_unix_s: float) -> _Room | None:
+    """Return how much more than *most_bytes* workspaces and logs take once some runs are gone; None without a limit."""
+    if most_bytes is None:
+        return None
+    runs = list(runs)
+    freed = sum(size_of(path) for run in runs for path in _folders(home, run.run_id))
+    return _Room(
+        excess=size_of(home.staging) + size_of(home.logs) - freed - most_bytes,
+        going=frozenset(run.run for run in runs),
+        keep=keep,
+        now=instant(max(0, int(now_unix_s * 1000))),
+    )
+
+
+def _making_room(connection: sqlite3.Connection, home: Home, room: _Room) -> list[Ended]:
+    may = outdated(ended(connection), before=room.now, keep=room.keep, alive=_living(home))
+    return making_room(
+        may,
+        excess=room.excess,
+        size=lambda run: sum(map(size_of, _folders(home, run.run_id))),
+        going=room.going,
+    )
+
+
+def collect(home: Home, *, before: str, keep: int, now_unix_s: float, most_bytes: int | None = None) -> Collected:
     """Take away what is no longer wanted, beside programs that work on the same store.
 
     Args:
         home: The state folder.
         before: Runs go that ended before this instant; workspaces and logs of unknown runs, that last changed before.
         keep: How many of the newest runs that have ended stay, however old they are.
-        now_unix_s: For the age of files that are half-written.
+        now_unix_s: For the age of files that are half-written, and of runs that go to make room.
+        most_bytes: What workspaces and logs may take together; above that the oldest runs that may go do so, however
+            young. None sets no limit.
 
     Raises:
         HostlerError: unavailable; unsafe-state; newer-schema. What was done until then stays done.
@@ -137,9 +176,10 @@ def collect(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collect
         done.runs += [run_id for _, run_id in begun]
         _remove_runs(home, removal, begun, done)
         runs = outdated(ended(connection), before=before, keep=keep, alive=_living(home))
-        for hidden in removal.hide(runs, before=before, alive=_living(home)):
-            done.runs += [run.run_id for run in hidden]
-            _remove_runs(home, removal, [(run.run, run.run_id) for run in hidden], done)
+        _hide(home, removal, runs, before, done)
+        room = _room(home, most_bytes, (), keep, now_unix_s)
+        if room is not None:
+            _hide(home, removal, _making_room(connection, home, room), room.now, done)
         if lost_in(shown, _suspects(home, connection, shown, before, now_unix_s).kept) is None:
             gone = removal.unreferenced()
             done.plans, done.bundles = gone["graph_plans"], gone["bundles"]
@@ -150,6 +190,12 @@ def collect(home: Home, *, before: str, keep: int, now_unix_s: float) -> Collect
         _give_back(home, connection, done)
         done.database_bytes = max(0, pages - _pages(connection))
     return done
+
+
+def _hide(home: Home, removal: Removal, runs: Sequence[Ended], before: str, done: Collected) -> None:
+    for hidden in removal.hide(runs, before=before, alive=_living(home)):
+        done.runs += [run.run_id for run in hidden]
+        _remove_runs(home, removal, [(run.run, run.run_id) for run in hidden], done)
 
 
 def _living(home: Home) -> Callable[[str], bool]:

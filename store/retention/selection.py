@@ -1,7 +1,7 @@
 """Which runs may go. Pure but for the query that lists them."""
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -77,3 +77,26 @@ def outdated(runs: Iterable[Ended], *, before: str, keep: int, alive: Callable[[
 
     """
     return [run for run in list(runs)[keep:] if may_go(run, before=before, alive=alive)]
+
+
+def making_room(
+    runs: Iterable[Ended], *, excess: int, size: Callable[[Ended], int], going: Collection[int]
+) -> list[Ended]:
+    """Return the runs that go because all of them together take too much, oldest first.
+
+    Args:
+        runs: Those that may go, whatever their age, newest first.
+        excess: Bytes that are too many, once those that go for their age are gone.
+        size: Bytes of the disk that a run takes.
+        going: Numbers of the runs that go for their age.
+
+    """
+    found = []
+    for run in reversed([run for run in runs if run.run not in going]):
+        if excess <= 0:
+            break
+        freed = size(run)
+        if freed > 0:
+            found.append(run)
+            excess -= freed
+    return found

@@ -16,7 +16,7 @@ from actors.actions import (
     TimerName,
     WithdrawAsk,
 )
-from actors.messages import Admitted, Drain, Due, LeftoversEnded, PublicationWanted
+from actors.messages import Admitted, Drain, Due, LeftoversEnded, LogCut, PublicationWanted
 from actors.outcomes import Aborted, Failed
 from actors.scheduling.outcomes import settled
 from store.contracts import RequestKind
@@ -102,6 +102,16 @@ def test_a_node_out_of_time_is_stopped_and_fails_with_timeout():
     drive.returned("a", Aborted(reason="timeout"))
     assert drive.statuses() == {"a": "failed", "b": "skipped"}
     assert drive.state.nodes["a"].record.failure.code is FailureCode.TIMEOUT
+
+
+def test_a_log_that_the_disk_did_not_take_is_an_event_and_changes_nothing_else():
+    drive = begun(writing("a"))
+    cut = LogCut(node="a", attempt=1, stream="stderr", missing=9, why="No space left on device")
+    assert drive.send(cut) == []
+    assert drive.model.events("log-cut", "a") == [
+        {"stream": "stderr", "bytes": 9, "message": "No space left on device"}
+    ]
+    assert drive.statuses() == {"a": "running"}
 
 
 def test_a_callback_that_ignores_its_deadline_is_given_up_on_and_its_late_result_only_logged():

@@ -14,6 +14,7 @@ from actors.control import Control
 from actors.operations import Entry
 from actors.outcomes import Aborted, Failed, Value
 from actors.worker import perform_in_worker
+from hostres.logs import Cut
 from hostres.procfs import read_process
 from store.amounts import Usage
 from store.plans import NodePlan, OperationExecutor
@@ -60,6 +61,7 @@ class Surroundings:
         self.beats = 0
         self.gate: list[str] = []
         self.spent: list[Usage] = []
+        self.cuts: list[Cut] = []
         self.refusal: OperationFailed | None = None
 
     def allow_publication(self) -> None:
@@ -79,6 +81,9 @@ class Surroundings:
     def next_logs(self) -> tuple[Path, Path]:
         self.processes += 1
         return self.folder / f"{self.processes}.out", self.folder / f"{self.processes}.err"
+
+    def log_cut(self, cut: Cut) -> None:
+        self.cuts.append(cut)
 
     def open_workspace(self) -> Path:
         return self.folder
@@ -131,7 +136,16 @@ def test_what_a_worker_spends_is_recorded_before_it_goes_on(attempt):
     assert made.host.spent == [Usage(tokens=3, cost=Decimal("0.1"))]
 
 
+def test_what_the_disk_did_not_take_of_its_processes_logs_reaches_the_host(attempt):
+    """A worker runs programs of its own, whose logs the host never sees."""
+    made = attempt("send('calling'); send('unlogged', stream='1.stderr.2', missing=7, why='full'); send('gave', given)")
+    assert isinstance(made.perform(), Value)
+    assert made.host.cuts == [Cut("1.stderr.2", 7, "full")]
+
+
 LIES = {
+    "a cut log of no stream": "send('unlogged', stream='../x', missing=1, why='')",
+    "a cut log that lacks nothing": "send('unlogged', stream='1.stdout', missing=0, why='')",
     "spending less than nothing": "send('calling'); send('asked', id=1, what='spending', tokens=-1)",
     "spending no number": "send('calling'); send('asked', id=1, what='spending', cost='1e3')",
     "noise": "end.sendall(os.urandom(8) + b'noise' * 100)",

@@ -1,10 +1,12 @@
 """The disk with the state folder fills up in the middle of a run: it stops by name, and goes on once there is room."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.crash.support import ROOT
+from tests.end_to_end.support import command, graph
 from tests.store.test_faults import on_small_disk
 
 FLOW = """
@@ -88,3 +90,44 @@ def test_a_run_stops_by_name_on_a_full_disk_and_completes_once_there_is_room(
     assert answers["verified"] == [0, ""]
     steps = (tmp_path / "steps.log").read_text().splitlines()
     assert steps == ["fill 1", "large 1", "large 2"]
+
+
+CUT = """
+import json, os, subprocess, sys
+from pathlib import Path
+disk = Path(sys.argv[1])
+os.environ["HOSTLER_HOME"] = str(disk / "home")
+def hostler(*words):
+    done = subprocess.run([sys.executable, "-m", "hostler", *words], capture_output=True, text=True)
+    return [done.returncode, done.stdout]
+answers = {"run": hostler("run", str(disk.parent / "graph.json"))}
+answers["show"] = hostler("show", "-")
+answers["json"] = json.loads(hostler("show", "-", "--json")[1])["nodes"]
+answers["log"] = hostler("logs", "-", "noisy")[1][-100:]
+answers["verify"] = hostler("verify", "-")
+print(json.dumps(answers))
+"""
+NOISY = 'dd if=/dev/zero of="$0" bs=4096 2>/dev/null; head -c 1000000 /dev/zero | tr "\\0" x; rm "$0"'
+"""Fills the disk, writes more than a pipe holds, and makes room again; so the end of the run can be recorded."""
+
+
+def test_a_log_that_a_full_disk_cuts_is_told_of_in_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never silently: in what `run` and `show` print, in the log itself once there is room, and as an event."""
+    noisy = command("noisy", "sh", "-c", NOISY, str(tmp_path / "disk" / "filler"))
+    graph(tmp_path, noisy, command("quiet", "echo", "done", after=("noisy",)), name="graph")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    answers: Any = on_small_disk(tmp_path / "disk", "6m", CUT)
+    line = "log cut: stdout of noisy, attempt 1, lacks up to "
+    for name in ("run", "show"):
+        code, said = answers[name]
+        assert code == 0, said
+        (cut,) = [row for row in said.splitlines() if row.startswith("log cut")]
+        assert cut.startswith(line)
+        assert cut.endswith(" bytes: No space left on device")
+    nodes = {node["key"]: node for node in answers["json"]}
+    (cut,) = nodes["noisy"]["log_cuts"]
+    assert (cut["attempt"], cut["stream"], cut["message"]) == (1, "stdout", "No space left on device")
+    assert 0 < cut["bytes"] <= 1_000_000
+    assert "log_cuts" not in nodes["quiet"]
+    assert f"[hostler: {cut['bytes']} bytes dropped here]" in answers["log"]
+    assert answers["verify"][0] == 0

@@ -102,6 +102,8 @@ def test_an_interrupted_effect_rests_until_a_person_settles_it(tmp_path: Path) -
     assert find_leftovers(run_id) != []
     findings = told("doctor")["findings"]
     assert [finding for finding in findings if finding["name"] == "leftover" and run_id in finding["said"]]
+    (left,) = [finding for finding in findings if finding["name"] == "left"]
+    assert f"`hostler resume {run_id}`" in left["todo"]
     out = hostler("resume", run_id, code=3)
     assert find_leftovers(run_id) == [], "what the dead attempt left is ended first"
     (waiting,) = shown(run_id)["waiting_on"]

@@ -266,6 +266,58 @@ def test_a_real_supervisord_keeps_it_stops_it_and_starts_it_again_when_it_is_kil
             supervisord.kill()
 
 
+def test_what_cannot_be_had_yet_is_waited_for_inside_and_said_once(tmp_path: Path) -> None:
+    """Field case 77: a supervisor that started it anew each time would say so each time."""
+    (tmp_path / "disk").symlink_to("disk")  # stands for one that is not there yet
+    with started("serve", "--wait", HOSTLER_HOME=str(tmp_path / "disk" / "home")) as service:
+        assert service.stderr is not None
+        assert "error[unavailable]" in service.stderr.readline()
+        service.send_signal(signal.SIGHUP)  # tries at once, and says nothing new
+        (tmp_path / "disk").unlink()
+        (tmp_path / "disk").mkdir()
+        service.send_signal(signal.SIGHUP)
+        assert json.loads(service.stderr.readline())["event"] == "started"
+        service.send_signal(signal.SIGTERM)
+        assert service.wait(LONG_S) == 0
+
+
+def test_a_wait_for_what_cannot_be_had_ends_when_told_to(tmp_path: Path) -> None:
+    """Not only once it can be had."""
+    (tmp_path / "disk").symlink_to("disk")
+    with started("serve", "--wait", HOSTLER_HOME=str(tmp_path / "disk" / "home")) as service:
+        assert service.stderr is not None
+        assert "error[unavailable]" in service.stderr.readline()
+        service.send_signal(signal.SIGTERM)
+        assert service.wait(LONG_S) == 0
+
+
+@pytest.mark.parametrize(("arguments", "code"), [((), 2), (("--hopeless-is-0",), 0)])
+def test_what_a_person_must_mend_ends_the_service_with_a_code_that_stops_restarting(
+    tmp_path: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    """Also with --wait, and with its reason in one line."""
+    (tmp_path / "wrong.toml").write_text("[servcie]\n")
+    with started("serve", "--wait", *arguments, HOSTLER_CONFIG=str(tmp_path / "wrong.toml")) as service:
+        assert service.stderr is not None
+        assert service.stderr.read().count("did you mean service?") == 1
+        assert service.wait(LONG_S) == code
+
+
+def test_standard_error_of_its_own_is_begun_anew_at_its_size(tmp_path: Path) -> None:
+    """Field case 82: under launchd nobody else bounds it; what a person leads to a file stays whole."""
+    (tmp_path / "config.toml").write_text("[service]\nlog_megabytes = 0.1\n")
+    errors = tmp_path / "errors"
+    for arguments, bounded in (((), False), (("--own-errors",), True)):
+        errors.write_bytes(b"x" * 200_000)
+        with errors.open("ab") as file:
+            argv = [sys.executable, "-m", "hostler", "serve", *arguments]
+            with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=file) as service:
+                until(lambda: b'"started"' in errors.read_bytes(), timeout=LONG_S)
+                service.send_signal(signal.SIGTERM)
+                assert service.wait(LONG_S) == 0
+        assert (errors.stat().st_size < 100_000) is bounded
+
+
 def told_with(environ: dict[str, str], *arguments: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-m", "hostler", *arguments, "--json"],

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hostler.config import Config
+from hostler.retention_settings import RetentionSettings
 from hostres.errors import Code, HostlerError
 from store.policy import Effect, PreparationKind
 from store.rules import DEFAULT_RULES, Rule, Verdict
@@ -69,19 +70,32 @@ def test_capacities_are_only_those_that_the_file_names(write: Write) -> None:
 def test_the_number_of_nodes_can_be_raised(write: Write) -> None:
     assert Config.load(write("[limits]\nnodes = 10000\n")).max_nodes == 10_000
     for bad in ("0", "true", '"many"', "1.5", "10000000"):
-        assert "is no number of nodes; give a number from 1 to" in refusal(write(f"[limits]\nnodes = {bad}\n"))
+        said = (
+            f"config.toml line 2: limits.nodes = {bad} is not right; write a whole number from 1 to 1,000,000 (nodes)"
+        )
+        assert said in refusal(write(f"[limits]\nnodes = {bad}\n"))
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[machine.capacitty]\nx = 1\n", "there is no key machine.capacitty; take it out; the nearest known one is"),
-        ("[machin.capacity]\nx = 1\n", "there is no key machin; take it out; the nearest known one is machine"),
-        ("[limits]\nnode = 1\n", "there is no key limits.node; take it out; the nearest known one is limits.nodes"),
-        ("zzz = 1\n", "there is no key zzz"),
-        ("machine = 3\n", "machine is not a section; write [machine]"),
-        ("a = 1\na = 2\n", "is not TOML"),
-        ("[[", "is not TOML"),
+        ("[machine.capacitty]\nx = 1\n", "line 1: there is no key machine.capacitty; did you mean machine.capacity?"),
+        ("[machin.capacity]\nx = 1\n", "line 1: there is no key machin; did you mean machine?"),
+        ("[limits]\n\nnode = 1\n", "line 3: there is no key limits.node; did you mean limits.nodes?"),
+        ("zzz = 1\n", "line 1: there is no key zzz; take it out; here may stand "),
+        ("[machine]\nffmpeg = 3\n", "line 2: there is no key machine.ffmpeg; did you mean machine.capacity.ffmpeg?"),
+        ("grace_seconds = 3\n", "there is no key grace_seconds; did you mean service.grace_seconds?"),
+        ("[service]\ngrace-seconds = 3\n", "line 2: there is no key service.grace-seconds; did you mean service.gr"),
+        ("[machine]\npatience = { factr = 3 }\n", "no key machine.patience.factr; did you mean machine.patience.fac"),
+        ("[machine.patience]\n\nfactr = 3\n", "line 3: there is no key machine.patience.factr"),
+        ("[retention]\nolder-than = '3d'\n", "there is no key retention.older-than; did you mean retention.older_"),
+        ("limits = 3\n", "line 1: limits is not a table; write [limits] and its keys below: nodes"),
+        ("x = 1\n\nx = 2\n", "config.toml line 3 column 6 is not TOML: cannot overwrite a value; correct it there"),
+        ("[[", "config.toml line 1 column 3 is not TOML: "),
+        ("# one\nx = 'open\n", "config.toml line 2 column 10 is not TOML: "),
+        ("# one\n\nx = [1,", "config.toml line 3 column 8 is not TOML: "),
+        ("# one\nx = 1\nd = 2026-13-45\n", "config.toml line 3"),
+        ("[machine]\nx = " + "[" * 9000, "is nested too deeply; write it flatter"),
     ],
 )
 def test_what_nobody_knows_is_refused_with_the_file_and_the_nearest_key(write: Write, text: str, says: str) -> None:
@@ -89,6 +103,46 @@ def test_what_nobody_knows_is_refused_with_the_file_and_the_nearest_key(write: W
     line = refusal(environ)
     assert says in line
     assert environ["HOSTLER_CONFIG"] in line
+
+
+def test_a_file_that_is_no_utf_8_is_named_with_line_and_column(write: Write, tmp_path: Path) -> None:
+    environ = write("")
+    (tmp_path / "config.toml").write_bytes(b"# one\nx = '\xff'\n")
+    assert "config.toml line 2 column 6 is not TOML: not UTF-8; save the file as UTF-8" in refusal(environ)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "[service]\ngrace_seconds = -1\n",
+            "grace_seconds = -1 is not right; write a number from 0 to 3,600 (seconds)",
+        ),
+        ("[service]\nlog_files = 1.5\n", "log_files = 1.5 is not right; write a whole number from 0 to 100 (files)"),
+        (
+            '[service]\nlog_megabytes = "a\\nb"\n',
+            'log_megabytes = "a\\u000Ab" is not right; write a number from 0.1 to',
+        ),
+        ("[service]\nlog_megabytes = nan\n", "log_megabytes = nan is not right"),
+        ("[retention]\nkeep = true\n", "retention.keep = true is not right; write a whole number from 0 to"),
+        ('[retention]\nolder_than = "30"\n', 'older_than = "30" is not right; write an age of at most a hundred years'),
+        ('[retention]\nolder_than = "99999d"\n', "write an age of at most a hundred years, as 90s, 5m, 12h, 30d or 8w"),
+    ],
+)
+def test_a_value_that_is_not_right_is_named_with_its_line_and_what_is(write: Write, text: str, says: str) -> None:
+    said = refusal(write(text))
+    assert says in said
+    assert "config.toml line 2: " in said
+
+
+def test_a_very_long_value_is_cut(write: Write) -> None:
+    assert len(refusal(write("[service]\nlog_files = " + "[1, " * 400 + "]" * 400))) < 400
+
+
+def test_how_long_runs_are_kept_can_be_set(write: Write) -> None:
+    assert Config.load(write("")).retention == RetentionSettings(older_than_s=30 * 86_400, keep=0)
+    found = Config.load(write('[retention]\nolder_than = "8w"\nkeep = 3\n')).retention
+    assert found == RetentionSettings(older_than_s=8 * 7 * 86_400, keep=3)
 
 
 def test_a_capacity_that_is_no_number_of_units_is_refused(write: Write) -> None:
@@ -142,16 +196,40 @@ def test_rules_come_before_the_default_ones_and_each_field_narrows_them(write: W
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (RULE + "effekt = 1\n", "authority.rule[0].effekt: Extra inputs are not permitted"),
-        (RULE.replace("ask", "perhaps"), "authority.rule[0].verdict: Input should be 'allow', 'ask' or 'deny'"),
-        ('[[authority.rule]]\nverdict = "ask"\n', "authority.rule[0].id: Field required"),
-        (RULE + 'principal = "root"\n', "authority.rule[0].principal: Input should be 'human', 'agent' or 'service'"),
-        (RULE + "cost = -1\n", "authority.rule[0].cost: "),
-        (RULE + RULE, "authority.rule[1]: there is a rule x before it; give each rule its own id"),
+        (
+            RULE + "effekt = 1\n",
+            "line 4: there is no key authority.rule[0].effekt; did you mean authority.rule[0].effect?",
+        ),
+        (
+            RULE + RULE.replace("x", "y") + "\nverdikt = 1\n",
+            "line 8: there is no key authority.rule[1].verdikt; did you",
+        ),
+        (
+            RULE.replace("ask", "perhaps"),
+            'line 3: authority.rule[0].verdict = "perhaps" is not right; write "allow", "ask"',
+        ),
+        ('[[authority.rule]]\nverdict = "ask"\n', "line 1: authority.rule[0] has no id; give it one: "),
+        ('[[authority.rule]]\nid = "z"\n', "line 1: authority.rule[0] has no verdict; give it one: "),
+        (RULE + 'principal = "root"\n', 'principal = "root" is not right; write "human", "agent" or "service"'),
+        (
+            RULE + 'preparation = ["camera", "nose"]\n',
+            'preparation = ["camera", "nose"] is not right; write an array [',
+        ),
+        (RULE + "cost = -1\n", "line 4: authority.rule[0].cost = -1 is not right; write a number of at least 0"),
+        (RULE + RULE, "line 5: authority.rule[1].id: there is a rule x before it; give each rule its own id"),
         (RULE.replace('"x"', '"default.y"'), "default.y is the name of a rule of Hostler's own; give it another id"),
         (RULE.replace('"x"', '"gate"'), "gate is the name of a rule of Hostler's own"),
-        ('[authority]\nconfirm = "never"\n', "authority.confirm: Input should be 'plan' or 'terminal'"),
-        ("[authority]\nconfrm = 1\n", "there is no key authority.confrm; take it out; the nearest known one is"),
+        (
+            '[authority]\nconfirm = "never"\n',
+            'line 2: authority.confirm = "never" is not right; write "plan" or "terminal"',
+        ),
+        ("[authority]\nconfrm = 1\n", "line 2: there is no key authority.confrm; did you mean authority.confirm?"),
+        ('[authority]\nrule = "x"\n', "authority.rule is not an array of tables; write [[authority.rule]]"),
+        (
+            '[authority]\nrule = [\n  { id = "a", verdict = "ask" },\n  { id = "b", verdict = "ask", effekt = 1 },\n]\n',
+            "line 4: ",
+        ),
+        ("\n" + RULE * 1001, "line 3002: there are 1,001 rules, more than 1,000"),
     ],
 )
 def test_a_rule_that_cannot_be_meant_is_refused_with_its_place(write: Write, text: str, says: str) -> None:

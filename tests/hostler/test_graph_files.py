@@ -216,10 +216,10 @@ def test_a_retry_outside_its_bounds_is_refused_with_its_place(tmp_path: Path, re
         ({"nodes": []}, "workflow: Field required"),
         (changed(workflow={"id": "Bad Id"}), "workflow.id: String should match pattern"),
         (changed(workflow={"id": "x", "version": 0}), "workflow.version: Input should be greater than or equal to 1"),
-        (changed(wrokflow=1), "wrokflow: Extra inputs are not permitted"),
+        (changed(wrokflow=1), "there is no key wrokflow; did you mean workflow?"),
         (changed(nodes={}), "nodes: Input should be a valid list"),
         (changed(nodes=[], outputs=None), "workflow demo has no nodes"),
-        (node(inptu=1), "nodes[0].inptu: Extra inputs are not permitted"),
+        (node(inptu=1), "there is no key nodes[0].inptu; did you mean nodes[0].input?"),
         (node(executor={}), "nodes[0].executor: node a has nothing; give exactly one of operation, command"),
         (
             node(executor={"gate": "deploy", "operation": "a@1"}),
@@ -254,6 +254,66 @@ def test_a_retry_outside_its_bounds_is_refused_with_its_place(tmp_path: Path, re
 )
 def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, document: Any, says: str) -> None:
     assert says in refusal(write(tmp_path, document))
+
+
+@pytest.mark.parametrize(
+    ("inside", "place", "meant"),
+    [
+        ({"owner": {"role": "r", "idd": "x"}}, "owner.idd", "owner.id"),
+        ({"workspace": {"repositry": ".", "base": "main"}}, "workspace.repositry", "workspace.repository"),
+        ({"budget": {"tokens": 3, "costs": 1}}, "budget.costs", "budget.cost"),
+        ({"evidence": [{"id": "x", "typ": "test"}]}, "evidence[0].typ", "evidence[0].type"),
+        ({"authority": {"path": ["a"]}}, "authority.path", "authority.paths"),
+        (
+            {"executor": {"command": {"argv": ["true"], "retry": {"attempt": 2}}}},
+            "executor.command.retry.attempt",
+            "executor.command.retry.attempts",
+        ),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["json", "toml", "yaml"])
+def test_a_key_that_nobody_knows_is_named_with_its_line_and_what_was_meant(
+    tmp_path: Path, suffix: str, inside: dict[str, Any], place: str, meant: str
+) -> None:
+    """Also in the terms and the workspace of a node, in each language."""
+    node = {"executor": {"gate": "publication"}, **inside}
+    nodes = [{"key": "a", "executor": {"gate": "publication"}}, {"key": "b", **node}]
+    document = {"workflow": {"id": "w"}, "nodes": nodes}
+    path = tmp_path / f"g.{suffix}"
+    key = place.rpartition(".")[2]
+    match suffix:
+        case "json":
+            path.write_text(json.dumps(document, indent=1))
+        case "yaml":
+            path.write_text(yaml.safe_dump(document, sort_keys=False))
+        case _:
+            path.write_text(toml_of(document))
+    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if key in text)
+    with pytest.raises(HostlerError) as caught:
+        compiled(path)
+    assert caught.value.code is Code.INVALID_DATA
+    assert caught.value.what == f"{path} line {line}: node b: there is no key nodes[1].{place}"
+    assert caught.value.todo == f"did you mean nodes[1].{meant}?"
+
+
+def toml_of(document: dict[str, Any]) -> str:
+    """Write a graph as people do, a line for each key of a node."""
+    lines = [f'workflow = {{ id = "{document["workflow"]["id"]}" }}']
+    for node in document["nodes"]:
+        lines += ["[[nodes]]", *(f"{each}" for name, value in node.items() for each in toml_lines(name, value))]
+    return "\n".join(lines)
+
+
+def toml_lines(name: str, value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [line for inner, each in value.items() for line in toml_lines(f"{name}.{inner}", each)]
+    return [f"{name} = {toml_value(value)}"]
+
+
+def toml_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {toml_value(each)}" for name, each in value.items()) + "}"
+    return "[" + ", ".join(map(toml_value, value)) + "]" if isinstance(value, list) else json.dumps(value)
 
 
 def test_claims_that_nothing_could_admit_have_their_own_code(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from hostler.config import Config
 from hostler.service_installation import install, place_of, uninstall
-from hostler.service_units import MARK, ServiceCommand, ServiceManager, unit_text
-from hostres.errors import Code, HostlerError
+from hostler.service_units import HOPELESS, MARK, ServiceCommand, ServiceManager, unit_text
+from hostres.errors import EXIT_CODES, Code, HostlerError
 
 ODD = '/opt/my "own" $HOME 100% \\ größe/python'
 COMMAND = ServiceCommand(
@@ -31,7 +31,7 @@ def test_systemd_is_given_words_that_it_takes_literally() -> None:
 def test_launchd_is_given_the_very_words() -> None:
     """A property list has no syntax of its own inside strings."""
     unit = plistlib.loads(unit_text(ServiceManager.LAUNCHD, COMMAND).encode())
-    assert unit["ProgramArguments"] == list(COMMAND.argv)
+    assert unit["ProgramArguments"] == [*COMMAND.argv, "--hopeless-is-0", "--own-errors"]
     assert unit["EnvironmentVariables"] == COMMAND.environ
     assert unit["ExitTimeOut"] == 36
 
@@ -45,6 +45,30 @@ def test_supervisord_is_given_words_that_it_takes_literally() -> None:
     section = dict(parser["program:hostler"])
     assert shlex.split(section["command"] % {}) == list(argv)
     assert section["stopwaitsecs"] == "36"
+
+
+def test_no_unit_starts_again_what_cannot_be_helped_by_that() -> None:
+    """Field case 77: launchd knows no other code than 0, so the service ends with that."""
+    systemd = unit_text(ServiceManager.SYSTEMD, COMMAND).splitlines()
+    assert {"RestartPreventExitStatus=2 73", "StartLimitIntervalSec=0"} <= set(systemd)
+    assert "exitcodes=0,2,73" in unit_text(ServiceManager.SUPERVISORD, COMMAND).splitlines()
+    assert plistlib.loads(unit_text(ServiceManager.LAUNCHD, COMMAND).encode())["KeepAlive"] == {"SuccessfulExit": False}
+    assert tuple(sorted({EXIT_CODES[Code.INVALID_DATA], EXIT_CODES[Code.NEWER_SCHEMA]})) == HOPELESS
+
+
+def test_no_unit_lets_a_log_grow_without_end() -> None:
+    """Field case 82: journald bounds its own; the others by the configuration."""
+    command = replace(COMMAND, log_megabytes=2.5, log_files=1)
+    lines = unit_text(ServiceManager.SUPERVISORD, command).splitlines()
+    assert {"stdout_logfile_maxbytes=2500000", "stdout_logfile_backups=1"} <= set(lines)
+    unit = plistlib.loads(unit_text(ServiceManager.LAUNCHD, command).encode())
+    assert (unit["StandardOutPath"], unit["StandardErrorPath"]) == ("/dev/null", str(COMMAND.log))
+    assert "--own-errors" in unit["ProgramArguments"], "the service bounds it itself"
+
+
+def test_a_program_killed_for_its_memory_does_not_stop_the_service() -> None:
+    """Field case 44: systemd would end the whole unit."""
+    assert "OOMPolicy=continue" in unit_text(ServiceManager.SYSTEMD, COMMAND).splitlines()
 
 
 @pytest.mark.parametrize("manager", ServiceManager)

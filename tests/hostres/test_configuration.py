@@ -105,7 +105,9 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["[machine.capactiy]\nx = 1", "[machine]\ncapcity.x = 1", "machine.capasity = 1"])
 def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path, text: str) -> None:
-    with pytest.raises(HostlerError, match=r"machine\.capacity$", check=lambda error: error.code is Code.INVALID_DATA):
+    with pytest.raises(
+        HostlerError, match=r"did you mean machine\.capacity\?$", check=lambda error: error.code is Code.INVALID_DATA
+    ):
         capacity(tmp_path, text)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hostres.errors import HostlerError
-from hostres.logs import BoundedLog, read_log
+from hostres.logs import BoundedLog, Cut, read_log
 
 
 def whole(path: Path) -> bytes:
@@ -78,8 +78,54 @@ def test_a_full_disk_stops_the_log_and_not_the_stream(tmp_path: Path, monkeypatc
         patch.setattr(os, "write", full)
         log.write(b"x" * 500)
     log.close()
-    assert log.dropped > 0
-    assert whole(tmp_path / "log").startswith(b"first")
+    assert log.cut == Cut("log", 500, "No space left on device")
+    assert whole(tmp_path / "log") == b"first\n[hostler: 500 bytes dropped here]\n", "there is room again"
+
+
+def test_once_there_is_room_again_the_rest_is_kept_and_the_gap_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the next segment on; a stream that is merely long lacks nothing for want of room."""
+    log = BoundedLog(tmp_path / "log", 100)
+
+    def full(fd: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    log.write(b"a" * 20)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        log.write(b"b" * 30)
+    log.write(b"c" * 40)
+    log.close()
+    assert whole(tmp_path / "log") == b"a" * 20 + b"\n[hostler: 30 bytes dropped here]\n" + b"c" * 40
+    assert log.cut is not None
+    long = BoundedLog(tmp_path / "long", 10)
+    long.write(b"x" * 1000)
+    long.close()
+    assert long.cut is None
+
+
+def test_a_disk_without_room_for_joining_leaves_the_parts_which_are_read_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where half of a part was written before it was full: nothing is lost, and nothing read twice."""
+    log = BoundedLog(tmp_path / "log", 100)
+    log.write(b"a" * 50 + b"b" * 40)
+    write, calls = os.write, []
+
+    def nearly_full(fd: int, data: bytes) -> int:
+        calls.append(data)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(fd, data[:7])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", nearly_full)
+        log.close()
+    assert len(calls) == 2
+    assert whole(tmp_path / "log") == b"a" * 50 + b"b" * 40
+    log.close()
+    assert whole(tmp_path / "log") == (tmp_path / "log").read_bytes() == b"a" * 50 + b"b" * 40
 
 
 def test_a_log_in_place_of_a_link_does_not_follow_it(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_what_is_no_niceness_is_named_with_its_line(text: str) -> None:
     with pytest.raises(HostlerError) as refused:
         machine_settings(os.environ)
     assert refused.value.code is Code.INVALID_PROFILE
-    assert f"in [machine] of {os.environ['HOSTLER_CONFIG']} line 2 is not allowed" in refused.value.what
+    assert refused.value.what == f"{os.environ['HOSTLER_CONFIG']} line 2: machine.{text} is not right"
 
 
 def test_machine_show_and_doctor_show_it() -> None:

@@ -1,6 +1,7 @@
 """Supervised processes: drained, bounded, ended whole, reaped."""
 
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -10,7 +11,9 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from hostres.errors import Code, HostlerError
@@ -453,6 +456,28 @@ def test_without_descriptors_the_start_fails_clean_and_later_ones_work() -> None
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert finished(start("true"))[0] == 0
+
+
+def test_a_process_that_cannot_be_looked_at_for_want_of_a_descriptor_is_not_taken_for_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Field case 45: it would go on with nobody to attend to it, beside the next attempt."""
+    real, open_ = os.open, "/proc/"
+
+    def full(path: Any, *more: Any, **named: Any) -> int:
+        if str(path).startswith(open_) and str(path).endswith("/stat"):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, *more, **named)
+
+    before = set(psutil.Process().children())
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", full)
+        with pytest.raises(OSError, match="Too many"):
+            read_process(os.getpid())
+        with pytest.raises(HostlerError) as refused:
+            start("sleep", "600")
+    assert refused.value.code is Code.UNAVAILABLE
+    assert set(psutil.Process().children()) == before
 
 
 # -- leftovers ---------------------------------------------------------------------------------------------------------

@@ -359,7 +359,7 @@ def test_the_configuration_may_set_it(text: str, patience: Patience | None) -> N
     assert machine_settings(os.environ).patience == patience
 
 
-@pytest.mark.parametrize("value", ['"long"', "true", "-1", "{ facto = 1 }", '{ factor = "1" }', "[1]"])
+@pytest.mark.parametrize("value", ['"long"', "true", "-1", "{ least_s = 9, most_s = 8 }", '{ factor = "1" }', "[1]"])
 def test_a_configured_patience_that_is_none_is_refused(value: str) -> None:
     Path(os.environ["HOSTLER_CONFIG"]).write_text(f"[machine]\npatience = {value}")
     with pytest.raises(HostlerError, check=lambda error: error.code is Code.INVALID_PROFILE):

@@ -42,6 +42,7 @@ from actors.messages import (
     IntegrationEnded,
     LeaseSeen,
     LeftoversEnded,
+    LogCut,
     NotAdmitted,
     PlannerAnswered,
     Probed,
@@ -388,6 +389,8 @@ class World:
             usage = Usage(cost=Decimal("0.01"))
             said = SpendingReported(node=work.node, attempt=work.attempt, usage=usage, reply_to=work)  # type: ignore[arg-type]
             self.inbox.append(said)
+        elif self.random.random() < 0.02:
+            self.inbox.append(LogCut(node=work.node, attempt=work.attempt, stream="stdout", missing=1, why="full"))
         else:
             self.end(work)
 

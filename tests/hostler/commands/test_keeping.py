@@ -294,8 +294,28 @@ def test_gc_says_what_it_would_do_then_does_it(kept: Kept, capsys: Captured) -> 
     assert said(capsys, "runs") == "no runs\n"
 
 
+def test_gc_goes_by_the_configuration_and_what_is_typed_goes_before_it(kept: Kept, capsys: Captured) -> None:  # noqa: F811
+    config = Path(os.environ["HOSTLER_CONFIG"])
+    config.write_text('[retention]\nolder_than = "0s"\nkeep = 1\n', encoding="utf-8")
+    assert told(capsys, "gc", "--dry-run")["runs"] == []
+    assert told(capsys, "gc", "--dry-run", "--keep", "0")["runs"] == [kept.run_id]
+    config.write_text('[retention]\nolder_than = "0s"\n', encoding="utf-8")
+    assert told(capsys, "gc", "--dry-run")["runs"] == [kept.run_id]
+    assert told(capsys, "gc", "--dry-run", "--older-than", "1d")["runs"] == []
+    config.write_text("[retention]\nmost_gigabytes = 0.00001\n", encoding="utf-8")
+    assert told(capsys, "gc", "--dry-run")["runs"] == [kept.run_id], "it takes more than 10 kB"
+    assert told(capsys, "gc", "--dry-run", "--most-gigabytes", "1")["runs"] == []
+
+
 @pytest.mark.parametrize(
-    "arguments", [["--older-than", "30"], ["--older-than", "-1d"], ["--older-than", "9999999w"], ["--keep", "-1"]]
+    "arguments",
+    [
+        ["--older-than", "30"],
+        ["--older-than", "-1d"],
+        ["--older-than", "9999999w"],
+        ["--keep", "-1"],
+        ["--most-gigabytes", "1e3"],
+    ],
 )
 def test_gc_refuses_an_age_that_is_none(arguments: list[str], capsys: Captured) -> None:
     with pytest.raises(SystemExit) as left:

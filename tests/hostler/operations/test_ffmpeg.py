@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from actors.context import OperationFailed
-from hostler.operations.ffmpeg import complaint, encode, failure, find_ffmpeg, find_ffprobe, url
-from store.policy import FailureCode
+from hostler.operations.ffmpeg import encode, find_ffmpeg, find_ffprobe, url
+from hostler.operations.ffmpeg_faults import complaint, failure
+from store.contracts import Failure
+from store.policy import FailureCode, Retry
+from store.retrying import may_help
 from tests.hostler.operations.support import bench, executable
 
 BAD_FILTER = b"""[info]   Stream #0:1[0x2](und): Audio: aac (LC) (mp4a / 0x6134706D), 48000 Hz, mono, fltp, 127 kb/s (default)
@@ -55,6 +58,18 @@ def test_no_ffmpeg_at_all_names_the_path_searched_and_the_remedy(
     assert caught.value.code is FailureCode.UNAVAILABLE
     assert caught.value.message == f"ffmpeg not found; searched PATH={tmp_path}"
     assert "pip install 'hostler[media]'" in caught.value.todo
+
+
+def test_a_variable_names_the_programs_wherever_path_leads(tmp_path: Path) -> None:
+    """Field case 80: the setting to change where PATH is not what one has in a terminal."""
+    system, own = (executable(tmp_path / name / "ffmpeg", "#!/bin/sh\n") for name in ("bin", "own"))
+    given = {"PATH": str(system.parent), "HOSTLER_FFMPEG": str(own), "HOSTLER_FFPROBE": str(own)}
+    assert find_ffmpeg(given) == find_ffprobe(given) == own
+    for wrong in ("ffmpeg", str(tmp_path / "none"), str(tmp_path)):
+        for name, find in (("HOSTLER_FFMPEG", find_ffmpeg), ("HOSTLER_FFPROBE", find_ffprobe)):
+            with pytest.raises(OperationFailed) as caught:
+                find({"PATH": str(system.parent), name: wrong})
+            assert caught.value.message == f"{name} is {wrong}, which is no program"
 
 
 def test_ffprobe_is_the_systems_or_none(tmp_path: Path) -> None:
@@ -134,6 +149,38 @@ def test_an_error_number_above_128_is_not_taken_for_a_signal(code: int) -> None:
     failed = failure("ffmpeg", code, b"[libx264 @ 0x1] [error] Error setting preset nosuch.\n")
     assert failed.message == f"ffmpeg ended with exit code {code}: Error setting preset nosuch"
     assert not failed.retryable
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "kind"),
+    [
+        (8, b"[fatal] Error opening output files: Encoder not found", FailureCode.UNSUPPORTED_PLAN),
+        (8, b"", FailureCode.UNSUPPORTED_PLAN),
+        (8, b"[fatal] Unrecognized option 'nosuch'.\n[fatal] Option not found", FailureCode.INVALID_DATA),
+        (1, b"[fatal] Unknown encoder 'nosuch'", FailureCode.UNSUPPORTED_PLAN),
+        (1, BAD_FILTER_5_1, FailureCode.UNSUPPORTED_PLAN),
+        (1, b"[error] Decoder (codec av1) not found for input stream #0:0", FailureCode.UNSUPPORTED_PLAN),
+        (255, NO_DRIVER, FailureCode.UNSUPPORTED_PLAN),
+        (234, b"[error] Error while opening encoder", FailureCode.INVALID_DATA),
+        (254, b"[fatal] Error opening input files: No such file or directory", FailureCode.INVALID_DATA),
+        (183, b"", FailureCode.INVALID_DATA),
+        (1, b"[error] x.mp4: Invalid data found when processing input", FailureCode.INVALID_DATA),
+        (1, b"[error] Error setting option crf to value 99.\nConversion failed!", FailureCode.INVALID_DATA),
+        (1, b"[mov @ 0x1] [warning] Invalid data found here\nConversion failed!", FailureCode.SUBPROCESS),
+        (1, b"Conversion failed!", FailureCode.SUBPROCESS),
+        (251, b"[error] Invalid data found\n[error] Input/output error", FailureCode.SUBPROCESS),
+        (244, b"[error] Cannot allocate memory", FailureCode.SUBPROCESS),
+        (234, b"[h264_nvenc @ 0x1] [error] OpenEncodeSessionEx failed: out of memory (10)", FailureCode.SUBPROCESS),
+        (1, b"[error] OpenEncodeSessionEx failed: out of memory\n[error] Invalid argument", FailureCode.SUBPROCESS),
+    ],
+)
+def test_what_would_fail_again_is_no_failure_that_a_policy_retries(code: int, stderr: bytes, kind: FailureCode) -> None:
+    """Field cases 96 and 38: a missing encoder stays missing, a session or memory may come free."""
+    failed = failure("ffmpeg", code, stderr)
+    assert failed.code is kind
+    assert may_help(Retry(), Failure(code=kind, message="x", retryable=failed.retryable)) is (
+        kind is FailureCode.SUBPROCESS
+    )
 
 
 def test_a_crash_is_the_tools_own() -> None:

@@ -109,22 +109,26 @@ def test_a_file_without_a_single_subtitle_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "said", "kind"),
     [
-        ({"filters": "nosuch"}, "No such filter"),
-        ({"codec": "nosuch"}, "Unknown encoder"),
-        ({"preset": "nosuch"}, "nosuch"),
+        ({"filters": "nosuch"}, "No such filter", FailureCode.UNSUPPORTED_PLAN),
+        ({"codec": "nosuch"}, "Unknown encoder", FailureCode.UNSUPPORTED_PLAN),
+        ({"codec": "h264_nvenc"}, "", FailureCode.UNSUPPORTED_PLAN),
+        ({"container": "nosuch"}, "output format", FailureCode.INVALID_DATA),
+        ({"preset": "nosuch"}, "nosuch", FailureCode.INVALID_DATA),
+        ({"filters": "scale=w=none"}, "none", FailureCode.INVALID_DATA),
+        ({"codec": "libx264", "container": "webm"}, "", FailureCode.INVALID_DATA),
     ],
 )
 def test_a_bad_option_fails_with_ffmpegs_own_words_and_leaves_no_result(
-    tmp_path: Path, options: dict[str, str], said: str
+    tmp_path: Path, options: dict[str, str], said: str, kind: FailureCode
 ) -> None:
-    """Nothing under the final name."""
+    """Nothing under the final name, and nothing that a policy would try again."""
     here = bench(tmp_path)
     clip(here.folder / "in.mp4", seconds=0.5)
     with pytest.raises(OperationFailed) as caught:
         transcode(here.ctx, TranscodeInput.model_validate({"path": "in.mp4", **options}))
-    assert caught.value.code is FailureCode.SUBPROCESS
+    assert caught.value.code is kind
     assert said in caught.value.message
     assert "\n" not in caught.value.message
     assert not caught.value.retryable

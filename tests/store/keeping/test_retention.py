@@ -19,9 +19,10 @@ from store.lifecycle import RunStatus, Status, counts
 from store.reader import Reader
 from store.requests import post
 from store.retention import removal
-from store.retention.collection import Collected, collect, preview
+from store.retention.collection import Collected, _folders, collect, preview
 from store.retention.selection import Ended, ended, outdated
 from store.retention.strays import Doubt
+from store.retention.waste import size_of
 from store.run_store import RunStore
 from store.schema import MIGRATIONS
 from store.staged import Staged
@@ -448,3 +449,34 @@ def test_a_finished_run_of_a_real_host_leaves_nothing(kept: Kept) -> None:
     with closing(sqlite3.connect(kept.home.database)) as connection:
         for table in ("bundles", "graph_plans", "hosts"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+
+
+def taken_together(home: Home) -> int:
+    return size_of(home.staging) + size_of(home.logs)
+
+
+EARLY = instant(EPOCH_MS - 1)
+"""Nothing is older than that."""
+
+
+@pytest.mark.parametrize("go", range(4))
+def test_a_total_limit_lets_the_oldest_runs_go_until_the_rest_fits(setting: Setting, go: int) -> None:
+    """Field case 27: however young they are; what has not ended stays, whatever it takes."""
+    runs = [finished(setting, number) for number in range(3)]
+    unfinished = setting.claimed(ONE).fence.run_id
+    (setting.home.workspace(unfinished, "a", "0" * 64) / "made").write_bytes(bytes(50_000))
+    before = [0, *(sum(map(size_of, _folders(setting.home, run))) for run in runs)]
+    most = taken_together(setting.home) - sum(before[:go]) - bool(go)
+    told = preview(setting.home, before=EARLY, keep=0, now_unix_s=NOW_S, most_bytes=most)
+    done = collect(setting.home, before=EARLY, keep=0, now_unix_s=NOW_S, most_bytes=most)
+    assert told.runs == done.runs == runs[:go]
+    assert taken_together(setting.home) <= most
+    assert (setting.home.staging / unfinished).exists()
+
+
+def test_a_total_limit_counts_what_goes_for_its_age_and_keeps_the_newest(setting: Setting) -> None:
+    """Nothing goes twice, and not more than need be."""
+    runs = [finished(setting, number) for number in range(3)]
+    assert preview(setting.home, before=LATER, keep=1, now_unix_s=NOW_S, most_bytes=0).runs == runs[1::-1]
+    assert collect(setting.home, before=LATER, keep=1, now_unix_s=NOW_S, most_bytes=0).runs == runs[1::-1]
+    assert (setting.home.staging / runs[2]).exists()

@@ -1,0 +1,69 @@
+"""Machine-wide admission: its folder, the capacities in force, and what is in use."""
+
+from collections.abc import Iterator, Mapping
+
+from hostler.config import Config
+from hostler.diagnosis.findings import Finding, origin, wrong
+from hostler.views.machine_rules import rules_text
+from hostler.views.naming import claims_text
+from hostler.views.terminal import shown_path
+from hostres.errors import Code, HostlerError
+from hostres.folders import file_system_type
+from hostres.inspection import inspect
+from hostres.memory import available_mb
+from hostres.settings import MachineSettings
+from hostres.top import snapshot
+
+MACHINE = "HOSTLER_MACHINE_DIR"
+
+
+def look_at_machine(config: Config, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Look at the machine folder.
+
+    Args:
+        config: Names it, and the capacities that the file wants.
+        environ: Whether a variable names it.
+
+    Raises:
+        HostlerError: It cannot be read.
+
+    """
+    folder = config.machine_folder
+    top = snapshot(folder)
+    where = f"{shown_path(str(folder))} ({origin(environ, MACHINE)})"
+    if folder.exists():
+        where += f": private, on {file_system_type(folder) or 'an unknown'} file system"
+    else:
+        where += ": not there; the first admission makes it"
+    yield Finding(name="machine", said=where)
+    for found in inspect(folder):
+        if found.code is None:
+            yield Finding(name="machine", said=found.what, todo=found.todo)
+        else:
+            yield wrong("machine", HostlerError(found.code, found.what, found.todo))
+    different = {name: units for name, units in config.capacity.items() if top.capacity.get(name) != units}
+    if different and top.tickets:
+        error = HostlerError(
+            Code.PROFILE_MISMATCH,
+            f"the configuration says {claims_text(different)}, the machine in use says otherwise",
+            "wait until nothing is admitted, or set equal capacities in [machine.capacity]",
+        )
+        yield wrong("capacity", error)
+    capacity = {**top.capacity, **config.capacity} if not top.tickets else top.capacity
+    yield from _rules(config.machine, capacity, real_memory=top.real_memory)
+    explicit = f"; set in the configuration: {', '.join(sorted(config.capacity))}" if config.capacity else ""
+    yield Finding(name="capacity", said=f"{claims_text(capacity)}{explicit}")
+    used = {name: units for name, units in top.used.items() if units}
+    waiting = sum(row.state == "waiting" for row in top.tickets)
+    yield Finding(name="in use", said=f"{claims_text(used)}, {waiting} waiting")
+
+
+def _rules(settings: MachineSettings, capacity: Mapping[str, int], *, real_memory: bool) -> Iterator[Finding]:
+    if settings.claims is not None:
+        try:
+            settings.claims.check(capacity)
+        except HostlerError as error:
+            yield wrong("claims", error)
+    by_memory = real_memory if settings.real_memory is None else settings.real_memory
+    for line in rules_text(settings, available_mb() if by_memory else None):
+        yield Finding(name="rule", said=line)
