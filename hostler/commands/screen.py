@@ -1,0 +1,183 @@
+"""A screen of its own on the terminal, which is left as it was on every exit.
+
+Signals are no exceptions here: each is a byte in a pipe that `wait` reads together with the keyboard, so that none of
+them can strike while the terminal is being put back.
+"""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import sys
+import termios
+import time
+import tty
+from collections.abc import Sequence
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+from rich.console import Console
+from rich.text import Text
+
+from hostler.commands.painting import as_written
+from hostler.views.keys import keys_of
+
+OPEN: Final = "\x1b[?1049h\x1b[?25l"
+"""Another screen than that of the shell, without a cursor."""
+CLOSE: Final = "\x1b[0m\x1b[H\x1b[J\x1b[?25h\x1b[?1049l"
+"""Cleared first: there are terminals that have but one screen."""
+HOME: Final = "\x1b[H"
+REST_OF_LINE: Final = "\x1b[K"
+REST_OF_SCREEN: Final = "\x1b[J"
+
+ENDS: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+AT_ONCE_S: Final = 0.05
+HEARD: Final = (*sorted(ENDS), signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+
+
+class Screen:
+    """The whole terminal, while entered.
+
+    Attributes:
+        ended_by: The signal that somebody wants this process to end by, None as long as nobody does.
+
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.ended_by: signal.Signals | None = None
+        self._console = console
+        self._out = sys.stdout.fileno()
+        self._keys = sys.stdin.fileno() if sys.stdin.isatty() else None
+        self._modes: list[Any] | None = None
+        self._before: dict[int, Any] = {}
+        self._bell = self._ring = self._rung = -1
+        self._typing = self._keys is not None
+        self._opened = False
+
+    def __enter__(self) -> Self:
+        self._bell, self._ring = os.pipe()
+        os.set_blocking(self._ring, False)
+        self._rung = signal.set_wakeup_fd(self._ring, warn_on_full_buffer=False)
+        for number in HEARD:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # what a caller (nohup) ignores stays ignored
+                self._before[number] = signal.signal(number, _nothing)
+        self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the terminal back."""
+        with contextlib.suppress(OSError, termios.error):  # it may be gone
+            self._close()
+        signal.set_wakeup_fd(self._rung)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self._bell)
+        os.close(self._ring)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows, as they are now."""
+        size = os.get_terminal_size(self._out)
+        if size.columns and size.lines:
+            return size.columns, size.lines
+        fallback = shutil.get_terminal_size()
+        return fallback.columns, fallback.lines
+
+    def draw(self, lines: Sequence[Text]) -> None:
+        """Show lines that fit, and nothing else."""
+        written = as_written(self._console, lines, self.size[0])
+        self._write(HOME + f"{REST_OF_LINE}\r\n".join(written) + REST_OF_LINE + REST_OF_SCREEN)
+
+    def wait(self, seconds: float) -> list[str]:
+        """Wait until somebody types, a signal comes, or the time is over.
+
+        Args:
+            seconds: For how long at most.
+
+        Returns:
+            The keys that were typed, by name.
+
+        """
+        wanted = [self._bell, self._keys] if self._typing and self._keys is not None else [self._bell]
+        ready = select.select(wanted, [], [], seconds)[0]
+        for number in self._rung_by():
+            self._heard(number)
+        if self._keys is not None and self._keys in ready and self.ended_by is None:
+            try:
+                typed = os.read(self._keys, 4096)
+            except OSError:  # the terminal is gone
+                typed = b""
+            self._typing = bool(typed)
+            return keys_of(typed)
+        return []
+
+    def _heard(self, number: signal.Signals) -> None:
+        if number in ENDS:
+            self._end_by(number)
+        elif number == signal.SIGTSTP:
+            self._stop()
+
+    def _end_by(self, number: signal.Signals) -> None:
+        self.ended_by = self.ended_by or number
+
+    def _stop(self) -> None:
+        """Leave the terminal to the shell until it gives it back, or somebody ends us meanwhile."""
+        self._close()
+        self._stop_by(signal.SIGTSTP)
+        while self.ended_by is None and not self._in_front():  # continued in the background
+            if self._stop_by(signal.SIGTTOU) < AT_ONCE_S:  # no shell is there that would ever give it back
+                self._end_by(signal.SIGHUP)
+        if self.ended_by is None:
+            self._open()
+
+    def _stop_by(self, number: signal.Signals) -> float:
+        """Be stopped as if nobody listened to that signal; return for how long, seconds."""
+        began_s = time.monotonic()
+        before = signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        signal.signal(number, before)
+        for heard in self._rung_by():
+            if heard in ENDS:
+                self._end_by(heard)
+        return time.monotonic() - began_s
+
+    def _rung_by(self) -> list[signal.Signals]:
+        """Return the signals that have come since the last look."""
+        if not select.select([self._bell], [], [], 0)[0]:
+            return []
+        return [signal.Signals(number) for number in os.read(self._bell, 4096)]
+
+    def _in_front(self) -> bool:
+        """Return whether the terminal is ours to change."""
+        try:
+            return self._keys is None or os.tcgetpgrp(self._keys) == os.getpgrp()
+        except OSError:
+            return False
+
+    def _open(self) -> None:
+        if self._keys is not None:
+            self._modes = termios.tcgetattr(self._keys)
+            tty.setcbreak(self._keys, termios.TCSADRAIN)
+        self._opened = True
+        self._write(OPEN)
+
+    def _close(self) -> None:
+        if not self._opened:
+            return
+        self._opened = False
+        try:
+            self._write(CLOSE)
+        finally:
+            if self._keys is not None and self._modes is not None and self._in_front():
+                termios.tcsetattr(self._keys, termios.TCSADRAIN, self._modes)
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _nothing(_number: int, _frame: FrameType | None) -> None:
+    """The pipe says it all."""
