@@ -11,8 +11,6 @@ import shutil
 import signal
 import sys
 import termios
-import time
-import tty
 from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
@@ -20,6 +18,7 @@ from typing import Any, Final, Self
 from rich.console import Console
 from rich.text import Text
 
+from hostler.commands.modes import Keyboard, key_by_key, stop_by
 from hostler.commands.painting import as_written
 from hostler.views.keys import keys_of
 
@@ -48,11 +47,10 @@ class Screen:
         self.ended_by: signal.Signals | None = None
         self._console = console
         self._out = sys.stdout.fileno()
-        self._keys = sys.stdin.fileno() if sys.stdin.isatty() else None
-        self._modes: list[Any] | None = None
+        self._keyboard = Keyboard(key_by_key)
         self._before: dict[int, Any] = {}
         self._bell = self._ring = self._rung = -1
-        self._typing = self._keys is not None
+        self._typing = self._keyboard.fd is not None
         self._opened = False
 
     def __enter__(self) -> Self:
@@ -101,13 +99,14 @@ class Screen:
             The keys that were typed, by name.
 
         """
-        wanted = [self._bell, self._keys] if self._typing and self._keys is not None else [self._bell]
+        keys = self._keyboard.fd if self._typing else None
+        wanted = [self._bell] if keys is None else [self._bell, keys]
         ready = select.select(wanted, [], [], seconds)[0]
         for number in self._rung_by():
             self._heard(number)
-        if self._keys is not None and self._keys in ready and self.ended_by is None:
+        if keys is not None and keys in ready and self.ended_by is None:
             try:
-                typed = os.read(self._keys, 4096)
+                typed = os.read(keys, 4096)
             except OSError:  # the terminal is gone
                 typed = b""
             self._typing = bool(typed)
@@ -127,22 +126,18 @@ class Screen:
         """Leave the terminal to the shell until it gives it back, or somebody ends us meanwhile."""
         self._close()
         self._stop_by(signal.SIGTSTP)
-        while self.ended_by is None and not self._in_front():  # continued in the background
+        while self.ended_by is None and not self._keyboard.in_front:  # continued in the background
             if self._stop_by(signal.SIGTTOU) < AT_ONCE_S:  # no shell is there that would ever give it back
                 self._end_by(signal.SIGHUP)
         if self.ended_by is None:
             self._open()
 
     def _stop_by(self, number: signal.Signals) -> float:
-        """Be stopped as if nobody listened to that signal; return for how long, seconds."""
-        began_s = time.monotonic()
-        before = signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
-        signal.signal(number, before)
+        stopped_s = stop_by(number)
         for heard in self._rung_by():
             if heard in ENDS:
                 self._end_by(heard)
-        return time.monotonic() - began_s
+        return stopped_s
 
     def _rung_by(self) -> list[signal.Signals]:
         """Return the signals that have come since the last look."""
@@ -150,17 +145,8 @@ class Screen:
             return []
         return [signal.Signals(number) for number in os.read(self._bell, 4096)]
 
-    def _in_front(self) -> bool:
-        """Return whether the terminal is ours to change."""
-        try:
-            return self._keys is None or os.tcgetpgrp(self._keys) == os.getpgrp()
-        except OSError:
-            return False
-
     def _open(self) -> None:
-        if self._keys is not None:
-            self._modes = termios.tcgetattr(self._keys)
-            tty.setcbreak(self._keys, termios.TCSADRAIN)
+        self._keyboard.take()
         self._opened = True
         self._write(OPEN)
 
@@ -171,8 +157,7 @@ class Screen:
         try:
             self._write(CLOSE)
         finally:
-            if self._keys is not None and self._modes is not None and self._in_front():
-                termios.tcsetattr(self._keys, termios.TCSADRAIN, self._modes)
+            self._keyboard.give_back()
 
     def _write(self, text: str) -> None:
         sys.stdout.write(text)
