@@ -1,6 +1,7 @@
-"""The modes of a terminal, changed for a while, and job control as whoever changes them has to follow it."""
+"""The size and the modes of a terminal, and job control as whoever changes these has to follow it."""
 
 import os
+import shutil
 import signal
 import termios
 import time
@@ -9,6 +10,19 @@ from typing import Any
 
 Modes = list[Any]
 """As `termios.tcgetattr` gives them."""
+
+
+def size_of(fd: int) -> tuple[int, int]:
+    """Return the columns and rows of a terminal; where it does not know them itself, what its user says.
+
+    Raises:
+        OSError: It is gone.
+
+    """
+    size = os.get_terminal_size(fd)
+    if not size.columns or not size.lines:
+        size = shutil.get_terminal_size()
+    return size.columns, size.lines
 
 
 def unseen(modes: Modes) -> Modes:
@@ -58,6 +72,10 @@ class Keyboard:
             before = termios.tcgetattr(self.fd)
             termios.tcsetattr(self.fd, termios.TCSADRAIN, self._change(before))
             self._before = before
+
+    def forget(self) -> None:
+        """Take note that a shell has put the modes back."""
+        self._before = None
 
     def give_back(self) -> None:
         """Put the modes back, unless a shell has done so already and goes its own way."""

@@ -1,9 +1,14 @@
 """Styled lines as a terminal takes them."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from rich.console import Console, Group
 from rich.text import Text
+
+UNWRAPPED: Final = "\x1b[?7l"
+"""A letter that is wider than we think must not make a row of its own."""
+WRAPPED: Final = "\x1b[?7h"
 
 
 def as_written(console: Console, lines: Sequence[Text], width: int) -> list[str]:

@@ -7,7 +7,6 @@ them can strike while the terminal is being put back.
 import contextlib
 import os
 import select
-import shutil
 import signal
 import sys
 import termios
@@ -18,8 +17,8 @@ from typing import Any, Final, Self
 from rich.console import Console
 from rich.text import Text
 
-from hostler.commands.modes import Keyboard, key_by_key, stop_by
-from hostler.commands.painting import as_written
+from hostler.commands.modes import Keyboard, key_by_key, size_of, stop_by
+from hostler.commands.painting import UNWRAPPED, WRAPPED, as_written
 from hostler.views.keys import keys_of
 
 OPEN: Final = "\x1b[?1049h\x1b[?25l"
@@ -78,16 +77,17 @@ class Screen:
     @property
     def size(self) -> tuple[int, int]:
         """Columns and rows, as they are now."""
-        size = os.get_terminal_size(self._out)
-        if size.columns and size.lines:
-            return size.columns, size.lines
-        fallback = shutil.get_terminal_size()
-        return fallback.columns, fallback.lines
+        return size_of(self._out)
 
     def draw(self, lines: Sequence[Text]) -> None:
-        """Show lines that fit, and nothing else."""
-        written = as_written(self._console, lines, self.size[0])
-        self._write(HOME + f"{REST_OF_LINE}\r\n".join(written) + REST_OF_LINE + REST_OF_SCREEN)
+        """Show lines that fit, and nothing else.
+
+        A row is wiped before it is written: after a line as wide as the screen the cursor is still on its last letter.
+        """
+        columns, rows = self.size
+        written = [REST_OF_LINE + line for line in as_written(self._console, lines, columns)]
+        rest = f"\r\n{REST_OF_SCREEN}" if len(written) < rows else ""
+        self._write(UNWRAPPED + HOME + "\r\n".join(written) + rest + WRAPPED)
 
     def wait(self, seconds: float) -> list[str]:
         """Wait until somebody types, a signal comes, or the time is over.
