@@ -36,12 +36,7 @@ class Continued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspended:
-    """Somebody wants this process to stop for a while, with Ctrl-Z; it does so itself, once its terminal is in order."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resized:
-    """The terminal has another size."""
+    """Somebody wants this process to stop for a while, as with Ctrl-Z; it puts its terminal in order and does so."""
 
 
 class Interrupts:
@@ -60,12 +55,12 @@ class Interrupts:
         Args:
             inbox: The queue.
             reloads: SIGHUP puts a `Reloaded` instead: this process outlives its terminal.
-            shows: It shows something on a terminal: Ctrl-Z puts a `Suspended`, another size of it a `Resized`.
+            shows: It shows something on a terminal: Ctrl-Z puts a `Suspended`.
 
         """
         self._inbox = inbox
         self._reloads = reloads
-        self._heard_too = (signal.SIGCONT, signal.SIGTSTP, signal.SIGWINCH) if shows else (signal.SIGCONT,)
+        self._heard_too = (signal.SIGCONT, signal.SIGTSTP) if shows else (signal.SIGCONT,)
         self._before: dict[int, Any] = {}
         self._wakeup_before = -1
         self._reading = self._writing = -1
@@ -109,7 +104,6 @@ class Interrupts:
 MESSAGES: Final[Mapping[int, Callable[[], Any]]] = {
     signal.SIGCONT: Continued,
     signal.SIGTSTP: Suspended,
-    signal.SIGWINCH: Resized,
 }
 
 

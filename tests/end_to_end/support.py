@@ -42,12 +42,14 @@ while True:
     if not os.WIFSTOPPED(status):
         break
     print("stopped by", os.WSTOPSIG(status), flush=True)
-    print("command", sys.stdin.readline().strip(), flush=True)
-    os.tcsetpgrp(0, pid)
+    command = sys.stdin.readline().strip()
+    print("command", command, flush=True)
+    if command == "fg":
+        os.tcsetpgrp(0, pid)
     os.killpg(pid, signal.SIGCONT)
 print("ended with", os.waitstatus_to_exitcode(status), flush=True)
 """
-"""What a shell does for its foreground job, and no more."""
+"""What a shell does for its only job, with `fg` and `bg`, and no more."""
 
 
 def hostler(*arguments: str, code: int = 0, **environ: str) -> str:
