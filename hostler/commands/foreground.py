@@ -110,13 +110,15 @@ def attend(host: Host, begin: Callable[[], Run], home: Home, *, before: Sequence
     inbox: SimpleQueue[Any] = SimpleQueue()
     live = is_live(json=json)
     prints = Prints(sys.stdout) if live else None
-    with Interrupts(inbox, shows=live), Reader.open(home) as reader:
-        with prints.instead() if prints is not None else contextlib.nullcontext():
-            run = begin()
-            if prints is not None:
-                prints.say(run.run_id)
-            elif not json:
-                print_line(run.run_id)
+    with contextlib.ExitStack() as aside:
+        if prints is not None:
+            aside.enter_context(prints.instead())
+        run = begin()
+        if prints is not None:
+            prints.say(run.run_id)
+        elif not json:
+            print_line(run.run_id)
+        with Interrupts(inbox, shows=live), Reader.open(home) as reader:
             run.subscribe(inbox.put)
             if run.left:
                 inbox.put(_Over())
@@ -124,8 +126,9 @@ def attend(host: Host, begin: Callable[[], Run], home: Home, *, before: Sequence
             if not isinstance(first, RunLost | _Over):  # nothing is drawn of a run that this host never had
                 with view_of(run.run_id, reader, before, json=json, prints=prints) as view:
                     _show(host, run, view, heard(inbox, view, first=first))
-        run.wait(timeout=0)
-        code = tell_ending(reader, run.run_id, json=json)
+            run.wait(timeout=0)
+            aside.close()
+            code = tell_ending(reader, run.run_id, json=json)
     host.close()
     if host.hung and code == CANCELLED:
         raise HostlerError(

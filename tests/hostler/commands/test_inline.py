@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from hostler.commands import inline
 from hostler.commands.inline import Inline
 
 SHELL = "$ hostler run"
@@ -94,9 +95,12 @@ def test_what_is_said_stands_above_and_can_command_nothing(window: Window) -> No
     assert window.draw("a", "c") == [SHELL, "one", r"evil\x1b[2J\x07", "a", "c"]
 
 
-def test_a_line_that_is_wider_than_we_think_takes_no_row_of_its_own(window: Window) -> None:
-    window.draw("w" * 50, "b")
-    assert window.draw("v" * 50, "c") == [SHELL, "v" * 20, "c"]
+def test_a_line_that_is_wider_than_we_think_takes_no_row_of_its_own(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inline, "as_written", lambda _console, lines, _width: [lines[0].plain * 25])
+    window.draw("ab", "cd")
+    assert window.draw("ef", "gh") == [SHELL, f"{'ef' * 9}ef", f"{'gh' * 9}gh"]
 
 
 def test_a_line_as_wide_as_the_screen_is_whole(window: Window) -> None:
