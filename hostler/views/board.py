@@ -8,7 +8,7 @@ from actors.actions import NodeChanged, RunChanged, RunLeft
 from actors.host_messages import Report
 from actors.messages import Progress
 from hostler.views.naming import executor_name
-from hostler.views.show import seconds_between, seconds_since
+from hostler.views.show import seconds_between, seconds_since, seconds_until
 from hostler.views.tree import Tree
 from hostler.views.waiting import Waiting, waiting_on
 from store.contracts import NodeRecord
@@ -74,6 +74,7 @@ class Line:
         runs: Its label, else what it runs.
         after: The keys of those it waits for.
         since_s: When it took its status, monotonic seconds; None for a status from before this view.
+        due_s: When it is tried again, monotonic seconds.
         took_s: How long its last status but one had lasted, seconds: of a finished node, how long it ran.
         fraction: Progress from 0 to 1, None if it does not tell.
         speed: Times real time.
@@ -87,6 +88,7 @@ class Line:
     order: int
     after: tuple[str, ...] = ()
     since_s: float | None = None
+    due_s: float | None = None
     took_s: float | None = None
     fraction: float | None = None
     text: str = ""
@@ -117,6 +119,7 @@ class Board:
         tree: Where each node hangs.
         looked: What the last look at the machine has shown.
         measured: Whether any node ever told how far it is.
+        until_s: Returns how many seconds there are to an instant.
         ends_s: When what runs is stopped, monotonic seconds; None as long as nobody wants this host to stop.
 
     """
@@ -129,6 +132,7 @@ class Board:
     lines: dict[str, Line] = field(default_factory=dict)
     tree: Tree = field(default_factory=Tree)
     looked: Looked = field(default_factory=Looked)
+    until_s: Callable[[str], float] = seconds_until
     measured: bool = False
     ends_s: float | None = None
     _plan: GraphPlan | None = None
@@ -158,6 +162,8 @@ class Board:
             )
             if line.moving and record.started_at is not None:
                 line.since_s = self.started_s - age_s(record.started_at)
+            elif record.due_at is not None:
+                line.due_s = self.started_s + self.until_s(record.due_at)
             elif record.started_at is not None and record.finished_at is not None:
                 line.took_s = seconds_between(record.started_at, record.finished_at)
 
@@ -189,6 +195,7 @@ class Board:
             return None
         line.took_s = None if line.since_s is None else now_s - line.since_s
         line.since_s = now_s
+        line.due_s = None if record.due_at is None else now_s + self.until_s(record.due_at)
         line.fraction = line.speed = line.left_s = None
         line.text = ""
         told = self._told.pop(record.key, None)

@@ -163,7 +163,7 @@ def _row(board: Board, line: Line, branch: str, columns: Columns, now_s: float) 
         row.append(f" {_said(line).ljust(columns.status)}", style=style)
     if columns.time:
         row.append(f" {_time_text(line, now_s).rjust(TIME)}", style="" if line.moving else "dim")
-    rest = _rest(board, line, columns, style)
+    rest = _rest(board, line, columns, style, now_s)
     if rest:
         rest.truncate(columns.rest, overflow="ellipsis")
         row.append(" ").append_text(rest)
@@ -184,12 +184,12 @@ def _emphasis(line: Line) -> str:
     return "dim" if line.status in (Status.PENDING, Status.SKIPPED) else ""
 
 
-def _rest(board: Board, line: Line, columns: Columns, style: str) -> Text:
+def _rest(board: Board, line: Line, columns: Columns, style: str, now_s: float) -> Text:
     """Return what is told of a node after its time: progress and what it uses, else why it does not move."""
     said = [] if columns.status else [(_said(line), style)]
     if line.moving:
         return _movement(line, board.looked.usage.get(line.key), columns, said)
-    why, how = _why(board, line)
+    why, how = _why(board, line, now_s)
     if why:
         said.append((why, how))
     elif columns.runs:
@@ -197,7 +197,7 @@ def _rest(board: Board, line: Line, columns: Columns, style: str) -> Text:
     return _words(said)
 
 
-def _why(board: Board, line: Line) -> tuple[str, str]:
+def _why(board: Board, line: Line, now_s: float) -> tuple[str, str]:
     """Return why a node does not move, and how that is written; nothing if there is nothing to say."""
     failure = line.record.failure
     match line.status:
@@ -209,9 +209,9 @@ def _why(board: Board, line: Line) -> tuple[str, str]:
         case Status.COMPLETED:
             return ("", "")
         case _ if failure is not None:
-            again = f", tried again at {line.record.due_at}" if line.record.due_at else ""
+            again = f"tried again in {duration(line.due_s - now_s)}: " if line.due_s is not None else ""
             how = "yellow" if line.status is Status.CORRECTIVE else "red"
-            return (harmless(f"{failure.code}: {failure.message}{again}"), how)
+            return (harmless(f"{again}{failure.code}: {failure.message}"), how)
         case _:
             return ("", "")
 

@@ -14,7 +14,7 @@ from hostler.views.live import screen
 from store.lifecycle import RunStatus, Status
 from store.plans import GateExecutor, GraphPlan, OperationExecutor
 from tests.hostler.views import screens
-from tests.hostler.views.support import FAILURE, RUN_ID, node, planned
+from tests.hostler.views.support import AT, FAILURE, RUN_ID, node, planned
 
 MB = 1 << 20
 
@@ -132,6 +132,14 @@ def test_what_runs_is_in_sight_among_4000_nodes_and_the_others_are_counted() -> 
     assert any(f" {keys[3210]} " in line for line in shown)
     assert "2000/4000" in shown[-1]
     assert "(3982 not shown)" in shown[-1]
+
+
+def test_a_node_that_is_tried_again_counts_down_to_that() -> None:
+    known = busy()
+    known.until_s = lambda _: 30.0
+    change(known, "poster", Status.CORRECTIVE, 105.0, attempt=1, failure=FAILURE, due_at=AT)
+    (shown,) = [line for line in lines(known, now_s=112.0) if "poster" in line]
+    assert shown.endswith(r"tried again in 23 s: subprocess: ffmpeg ended\x1b[2J with 1")
 
 
 def test_the_mark_of_what_runs_turns_and_all_else_stays() -> None:
