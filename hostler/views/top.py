@@ -200,12 +200,12 @@ def _processes(workers: Sequence[Worker], width: int) -> Iterator[Text]:
         member, process = worker.member, worker.member.process
         branch = f"{'  ' * min(member.depth, DEEPEST)}└ " if member.depth else ""
         line = Text(_cells("", "", "", f"{member.cpu * 100:.0f}", amount(process.resident_bytes), width), style="dim")
-        line.append(f"{branch}{process.pid} {_program(worker.command)}")
+        line.append(f"{branch}{process.pid} ")
         if process.state in STOPPED:
-            line.append("  stopped", style="yellow")
+            line.append("stopped ", style="yellow")
         if member.shared:
-            line.append("  shared", style="magenta")
-        yield line
+            line.append("shared ", style="magenta")
+        yield line.append(_program(worker.command))
 
 
 def _program(command: str) -> str:
