@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from actors.actions import NodeChanged, RunChanged, RunLeft
 from actors.host_messages import Report
 from actors.messages import Progress
-from hostler.views.naming import executor_name
+from hostler.views.naming import EXTERNAL, executor_name
 from hostler.views.show import seconds_between, seconds_since, seconds_until
 from hostler.views.tree import Tree
 from hostler.views.waiting import Waiting, waiting_on
@@ -73,6 +73,7 @@ class Line:
     Attributes:
         runs: Its label, else what it runs.
         after: The keys of those it waits for.
+        outside: Whether its work is for whoever takes it.
         since_s: When it took its status, monotonic seconds; None for a status from before this view.
         due_s: When it is tried again, monotonic seconds.
         took_s: How long its last status but one had lasted, seconds: of a finished node, how long it ran.
@@ -87,6 +88,7 @@ class Line:
     record: NodeRecord
     order: int
     after: tuple[str, ...] = ()
+    outside: bool = False
     since_s: float | None = None
     due_s: float | None = None
     took_s: float | None = None
@@ -159,6 +161,7 @@ class Board:
                 record=record,
                 order=order,
                 after=planned.dependencies,
+                outside=executor_name(planned.executor) == EXTERNAL,
             )
             if line.moving and record.started_at is not None:
                 line.since_s = self.started_s - age_s(record.started_at)

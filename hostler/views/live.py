@@ -206,6 +206,8 @@ def _why(board: Board, line: Line, now_s: float) -> tuple[str, str]:
             return (f"after {', '.join(missing)}" if missing else "", "dim")
         case Status.QUEUED:
             return (board.looked.held.get(line.key, "waits for the machine"), "cyan")
+        case Status.READY if line.outside:
+            return ("waits for a worker to take it", "cyan")
         case Status.COMPLETED:
             return ("", "")
         case _ if failure is not None:
@@ -218,7 +220,9 @@ def _why(board: Board, line: Line, now_s: float) -> tuple[str, str]:
 
 def _movement(line: Line, usage: Usage | None, columns: Columns, said: list[tuple[str, str]]) -> Text:
     """Return how far a node is and what it uses; a bar says by itself that it runs."""
-    words = line.text or (line.runs if columns.runs and line.fraction is None else "")
+    words = line.text or ("a worker has it" if line.outside else "")
+    if not words and columns.runs and line.fraction is None:
+        words = line.runs
     if words:
         said = [*said, (harmless(words), "dim")]
     if usage is not None and usage.stopped:

@@ -12,7 +12,7 @@ from hostler.views.board import Board, Looked, Usage
 from hostler.views.columns import shortened
 from hostler.views.live import screen
 from store.lifecycle import RunStatus, Status
-from store.plans import GateExecutor, GraphPlan, OperationExecutor
+from store.plans import AgentExecutor, GateExecutor, GraphPlan, OperationExecutor
 from tests.hostler.views import screens
 from tests.hostler.views.support import AT, FAILURE, RUN_ID, node, planned
 
@@ -140,6 +140,14 @@ def test_a_node_that_is_tried_again_counts_down_to_that() -> None:
     change(known, "poster", Status.CORRECTIVE, 105.0, attempt=1, failure=FAILURE, due_at=AT)
     (shown,) = [line for line in lines(known, now_s=112.0) if "poster" in line]
     assert shown.endswith(r"tried again in 23 s: subprocess: ffmpeg ended\x1b[2J with 1")
+
+
+def test_work_for_others_says_that_it_waits_for_one_or_that_one_has_it() -> None:
+    agent = planned("write", AgentExecutor(external=True))
+    known = new(GraphPlan(workflow="podcast", version=1, inputs={}, nodes=(agent,)))
+    assert "ready           waits for a worker to take it" in lines(known)[1]
+    change(known, "write", Status.RUNNING, attempt=1)
+    assert lines(known)[1].endswith("a worker has it")
 
 
 def test_the_mark_of_what_runs_turns_and_all_else_stays() -> None:
