@@ -56,7 +56,8 @@ class Gauge:
 
     def _keep_looking(self) -> None:
         while not self._over.is_set():
-            self.looked = self.look()
+            with contextlib.suppress(OSError):  # out of descriptors, say: what was seen last must do
+                self.looked = self.look()
             self._over.wait(EVERY_S)
 
     def look(self) -> Looked:
