@@ -28,6 +28,7 @@ from hostler.config import Config
 from hostler.git_worktrees import GitWorktrees
 from hostler.hosted_run import Outcome, Run
 from hostler.principal import principal
+from hostler.progress_notes import ProgressNotes
 from hostler.run_code import RunCode, find_code
 from hostler.worker_code import RunEntries
 from hostres.coordinator import Coordinator
@@ -328,7 +329,7 @@ class Host:
         lacking: Mapping[str, str] = MappingProxyType({}),
     ) -> Run:
         release_at_rest = self._release_at_rest or jobs == 0
-        run = self._runs[run_id] = Run(run_id, self, kept=not release_at_rest)
+        run = self._runs[run_id] = Run(run_id, self, kept=not release_at_rest, notes=ProgressNotes(self._home, run_id))
         self._tell(
             Adopt(
                 run_id=run_id,

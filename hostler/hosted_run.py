@@ -10,6 +10,8 @@ from pydantic import JsonValue
 
 from actors.actions import NodeChanged, RunChanged, RunLeft
 from actors.host_messages import Report, RunLost
+from actors.messages import Progress
+from hostler.progress_notes import ProgressNotes
 from hostres.errors import HostlerError
 from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus
 
@@ -41,8 +43,9 @@ class Outcome:
 class Run:
     """A run that this host works on."""
 
-    def __init__(self, run_id: str, host: "Host", *, kept: bool) -> None:
+    def __init__(self, run_id: str, host: "Host", *, kept: bool, notes: ProgressNotes) -> None:
         self.run_id = run_id
+        self._notes = notes
         self._host = host
         self._kept = kept
         self._changed = threading.Condition()
@@ -77,14 +80,14 @@ class Run:
         self._host.cancel(self.run_id, reason=reason)
 
     def subscribe(self, listener: Callable[[Report], None]) -> None:
-        """Call *listener* with every durable change so far and to come; it runs on a thread of the host.
+        """Call *listener* with every durable change so far and to come, and how far nodes are, on a thread of the host.
 
         Args:
             listener: Quick; one that raises hears no more, and what it raised is logged.
 
         """
         with self._changed:
-            for report in self._history:
+            for report in (*self._history, *self._notes.latest):
                 listener(report)
             self._listeners.append(listener)
 
@@ -101,10 +104,15 @@ class Run:
     def _hear(self, report: Report) -> None:
         with self._changed:
             match report:
-                case NodeChanged() | RunChanged():
+                case NodeChanged(record=record):
                     self._history.append(report)
-                case _:
-                    pass
+                    self._notes.node_changed(record)
+                case RunChanged():
+                    self._history.append(report)
+                case Progress():
+                    self._notes.note(report)
+                case RunLeft() | RunLost():
+                    self._notes.close()
             match report:
                 case RunLeft():
                     self._left = True

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from queue import SimpleQueue
 from types import FrameType
@@ -33,6 +34,11 @@ class Continued:
     """This process goes on, perhaps after it was stopped for a while."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspended:
+    """Somebody wants this process to stop for a while, as with Ctrl-Z; it puts its terminal in order and does so."""
+
+
 class Interrupts:
     """While entered, each such signal puts an `Interrupted` into the queue instead of ending the process.
 
@@ -43,16 +49,18 @@ class Interrupts:
     handler writes the signal's number into a pipe, at once, and a thread of ours reads it.
     """
 
-    def __init__(self, inbox: "SimpleQueue[Any]", *, reloads: bool = False) -> None:
+    def __init__(self, inbox: "SimpleQueue[Any]", *, reloads: bool = False, shows: bool = False) -> None:
         """Prepare it.
 
         Args:
             inbox: The queue.
             reloads: SIGHUP puts a `Reloaded` instead: this process outlives its terminal.
+            shows: It shows something on a terminal: Ctrl-Z puts a `Suspended`.
 
         """
         self._inbox = inbox
         self._reloads = reloads
+        self._heard_too = (signal.SIGCONT, signal.SIGTSTP) if shows else (signal.SIGCONT,)
         self._before: dict[int, Any] = {}
         self._wakeup_before = -1
         self._reading = self._writing = -1
@@ -62,7 +70,7 @@ class Interrupts:
         self._reading, self._writing = os.pipe()
         os.set_blocking(self._writing, False)
         self._wakeup_before = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
-        for number in (*SIGNALS, signal.SIGCONT):
+        for number in (*SIGNALS, *self._heard_too):
             # What a caller (nohup) has set to be ignored stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, _heard)
@@ -84,13 +92,19 @@ class Interrupts:
         times = 0
         while numbers := os.read(self._reading, 64):
             for number in numbers:
-                if number == signal.SIGCONT:
-                    self._inbox.put(Continued())
+                if number in MESSAGES:
+                    self._inbox.put(MESSAGES[number]())
                 elif number == signal.SIGHUP and self._reloads:
                     self._inbox.put(Reloaded())
                 elif number in self._before:
                     times += 1
                     self._inbox.put(Interrupted(times=times))
+
+
+MESSAGES: Final[Mapping[int, Callable[[], Any]]] = {
+    signal.SIGCONT: Continued,
+    signal.SIGTSTP: Suspended,
+}
 
 
 def _heard(_number: int, _frame: FrameType | None) -> None:

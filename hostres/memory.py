@@ -38,6 +38,20 @@ def available_mb() -> int:
     )
 
 
+def memory_mb() -> tuple[int, int] | None:
+    """Return how many mebibytes programs have in use, and how many there are; None if the system does not say."""
+    found: dict[bytes, int] = {}
+    with contextlib.suppress(OSError, ValueError, IndexError), open(MEMINFO, "rb") as file:  # noqa: PTH123  as above
+        for line in file:
+            name, _, rest = line.partition(b":")
+            if name in (b"MemTotal", b"MemAvailable"):
+                found[name] = int(rest.split()[0]) // 1024
+            if len(found) == 2:
+                total = found[b"MemTotal"]
+                return max(0, total - found[b"MemAvailable"]), total
+    return None
+
+
 def attainable(
     capacity: Mapping[str, int], held: Iterable[tuple[int, float]], available: int, *, now_unix_s: float | None = None
 ) -> Mapping[str, int]:

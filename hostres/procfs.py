@@ -11,13 +11,14 @@ import errno
 import os
 import select
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 MAX_COMMAND: Final = 200
 """Characters of a command line that are shown."""
 
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 GONE: Final = frozenset("ZX")
 """States of a process that has ended: only its exit status is left."""
 STOPPED: Final = frozenset("Tt")
@@ -34,6 +35,8 @@ class Process:
         state: One letter, as in `/proc/PID/stat`.
         parent: The number of its parent.
         session: The number of its session.
+        cpu_s: Seconds of processor time that it has used.
+        resident_bytes: Memory that it has in use; what it shares with others counts for each of them.
 
     """
 
@@ -42,6 +45,8 @@ class Process:
     state: str = "R"
     parent: int = 0
     session: int = 0
+    cpu_s: float = field(default=0.0, compare=False)
+    resident_bytes: int = field(default=0, compare=False)
 
     @property
     def identity(self) -> tuple[int, float]:
@@ -83,6 +88,8 @@ def read_process(pid: int) -> Process | None:
         state=fields[0].decode(),
         parent=int(fields[1]),
         session=int(fields[3]),
+        cpu_s=(int(fields[11]) + int(fields[12])) / TICKS_PER_S,
+        resident_bytes=int(fields[21]) * PAGE_BYTES,
     )
 
 

@@ -75,6 +75,7 @@ class Row:
         patient: It has waited for so long that what it needs is kept for it.
         owner: The number of the user whose it is.
         inside: The ticket of whose units these are a part, None for one on the machine itself.
+        priority: From -10 to 10; the higher goes first.
 
     """
 
@@ -92,6 +93,12 @@ class Row:
     patient: bool = False
     owner: int = 0
     inside: int | None = None
+    priority: int = 0
+
+    @property
+    def turn(self) -> tuple[bool, int, int]:
+        """What orders the waiters of a line: the patient one, then by priority, then by number."""
+        return not self.patient, -self.priority, self.ticket
 
     def to_json(self) -> dict[str, Any]:
         """Return it for `top --json`."""

@@ -114,11 +114,12 @@ class Survey:
         return waits
 
 
-def survey(folder: Path) -> Survey | None:
+def survey(folder: Path, records: dict[str, Record] | None = None) -> Survey | None:
     """Read the machine folder; None if there is none yet.
 
     Args:
         folder: The machine folder.
+        records: As for `read_tickets`.
 
     Raises:
         HostlerError: `unsafe-state`, `unavailable`.
@@ -134,7 +135,7 @@ def survey(folder: Path) -> Survey | None:
         with contextlib.suppress(DamagedStateError):
             state = StateFile(str(folder)).read()
         turnaround_ns = read_turnaround(folder)
-        listing, live = read_tickets(folder / "t")
+        listing, live = read_tickets(folder / "t", records)
     except OSError as error:
         raise unavailable(f"{folder} cannot be read", error) from error
     if state is not None and state.boot != boot_id():
@@ -150,11 +151,13 @@ def survey(folder: Path) -> Survey | None:
     )
 
 
-def read_tickets(folder: Path) -> tuple[Listing, dict[str, Seen]]:
+def read_tickets(folder: Path, records: dict[str, Record] | None = None) -> tuple[Listing, dict[str, Seen]]:
     """Return the names in a folder of tickets without those of the dead, and the live tickets by key.
 
     Args:
         folder: The folder; a missing one is an empty one.
+        records: What was read before, by key, for who looks again and again: a record does not change as long as its
+            key does not. Afterwards those of the live tickets.
 
     Raises:
         HostlerError: `unsafe-state`.
@@ -168,7 +171,7 @@ def read_tickets(folder: Path) -> tuple[Listing, dict[str, Seen]]:
         live: dict[str, Seen] = {}
         gone = 0
         for entry in listing.entries:
-            seen = _look_at(tickets, entry)
+            seen = _look_at(tickets, entry, records)
             if seen is None:
                 listing.forget(entry)
                 gone += not os.path.lexists(tickets.path(entry.name))
@@ -176,10 +179,13 @@ def read_tickets(folder: Path) -> tuple[Listing, dict[str, Seen]]:
                 live[entry.key] = seen
         if not gone:
             break  # else one may only be called otherwise by now
+    if records is not None:
+        records.clear()
+        records.update({key: seen.record for key, seen in live.items()})
     return listing, live
 
 
-def _look_at(tickets: TicketFolder, entry: Entry) -> Seen | None:
+def _look_at(tickets: TicketFolder, entry: Entry, records: Mapping[str, Record] | None) -> Seen | None:
     fd = tickets.watch(entry)
     if fd is None:
         return None
@@ -188,7 +194,8 @@ def _look_at(tickets: TicketFolder, entry: Entry) -> Seen | None:
     finally:
         descriptors.close(fd)
     try:
-        return Seen(entry=entry, record=tickets.read(entry.number), status=status)
+        known = records.get(entry.key) if records else None
+        return Seen(entry=entry, record=known or tickets.read(entry.number), status=status)
     except HostlerError:
         if tickets.is_live(entry):
             raise

@@ -16,21 +16,23 @@ from hostres.queue import KEY, Shortage
 from hostres.revocation import FOLDER
 from hostres.rows import ADMITTED, REVOKED, STATES, WAITING, Blocked, Row, Top
 from hostres.survey import Seen, Survey, read_tickets, survey
+from hostres.tickets import Record
 
 __all__ = ["ADMITTED", "REVOKED", "WAITING", "Blocked", "Row", "Top", "snapshot"]
 
 
-def snapshot(folder: Path) -> Top:
+def snapshot(folder: Path, records: dict[str, Record] | None = None) -> Top:
     """Read the machine folder.
 
     Args:
         folder: The machine folder; a missing one is an idle machine.
+        records: As for `read_tickets`, for who looks again and again.
 
     Raises:
         HostlerError: `unsafe-state`.
 
     """
-    found = survey(folder)
+    found = survey(folder, records)
     if found is None:
         capacity = dict(sorted(default_capacity().items()))
         return Top(capacity=capacity, used=dict.fromkeys(capacity, 0), tickets=())
@@ -69,6 +71,7 @@ def _rows(found: Survey, revoked: list[Seen]) -> list[Row]:
             patient=wait is not None and wait.patient,
             owner=seen.status.st_uid,
             inside=host.number if host else None,
+            priority=record.priority,
         )
 
     rows = [row(seen, ADMITTED if seen.entry.state == HOLDING else WAITING) for seen in found.live.values()]

@@ -104,6 +104,20 @@ class Home:
         """
         return self.logs / _run_name(run_id)
 
+    def progress_path(self, run_id: str, *, create: bool = False) -> Path:
+        """Return where it is noted how far the nodes of a run are.
+
+        Args:
+            run_id: The run.
+            create: Make its folder if need be.
+
+        Raises:
+            HostlerError: invalid-data, for a name that could lead elsewhere; unsafe-state.
+
+        """
+        folder = _private(self.logs, _run_name(run_id)) if create else self.logs_of_run(run_id)
+        return folder / "~progress"  # no node has a folder of that name
+
     def workspace(self, run_id: str, node: str, plan_sha256: str) -> Path:
         """Return the private folder in which attempts of that exact plan work; made if need be.
 

@@ -205,6 +205,10 @@ class Reader:
         only: str = found[0]
         return only
 
+    def data_version(self) -> int:
+        """Return a number that changes with every commit of others, for who looks again and again."""
+        return sum(row[0] for row in self._rows("PRAGMA data_version"))
+
     def runs(
         self, *, status: RunStatus | None = None, limit: int | None = None, before: str | None = None
     ) -> list[RunRow]:

@@ -1,11 +1,12 @@
 """A run in the foreground: shown while it goes, stopped in good order by Ctrl-C, told at its end."""
 
 import contextlib
+import math
+import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
-from queue import SimpleQueue
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -14,15 +15,17 @@ from actors.host_messages import Report, RunLost
 from hostler.commands.endings import CANCELLED, EXITS, ending_text
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import whole
+from hostler.commands.prints import Prints
 from hostler.host import Host
 from hostler.hosted_run import Run
-from hostler.interrupts import Continued, Interrupted, Interrupts
+from hostler.interrupts import Continued, Interrupted, Interrupts, Suspended
 from hostler.views.board import Board
 from hostler.views.cut_logs import cut_lines
 from hostler.views.lines import PlainView
 from hostler.views.show import seconds_since, show_json
 from hostler.views.terminal import console, is_terminal
 from hostres.errors import Code, HostlerError
+from hostres.folders import machine_folder
 from store.contracts import NodeRecord
 from store.home import Home
 from store.lifecycle import RunStatus
@@ -30,6 +33,7 @@ from store.reader import Reader
 
 GRACE_S: Final = 10.0
 SHORT_GRACE_S: Final = 1.0
+TWICE: Final = 2
 
 
 class _Over:
@@ -51,6 +55,15 @@ class View(Protocol):
     def say(self, text: str) -> None:
         """Tell the reader something."""
 
+    def ends(self, at_s: float) -> None:
+        """Show that what runs is stopped at that monotonic second."""
+
+    def draw(self, now_s: float) -> float | None:
+        """Show what has changed, if it is time to; return in how many seconds it is time again, None for never."""
+
+    def stop(self) -> None:
+        """Be stopped as with Ctrl-Z, until somebody continues this process."""
+
 
 class SilentView:
     """The view of `--json`."""
@@ -68,13 +81,22 @@ class SilentView:
         """Tell whoever reads the errors."""
         sys.stderr.write(f"{text}\n")
 
+    def ends(self, at_s: float) -> None:
+        """Tell nobody."""
 
-def attend(host: Host, run: Run, home: Home, *, before: Sequence[NodeRecord], json: bool) -> int:
-    """Show a run until this host is done with it.
+    def draw(self, now_s: float) -> None:
+        """Show nothing."""
+
+    def stop(self) -> None:
+        """Never needed: without a screen the signal stops the process by itself."""
+
+
+def attend(host: Host, begin: Callable[[], Run], home: Home, *, before: Sequence[NodeRecord], json: bool) -> int:
+    """Begin a run and show it until this host is done with it; its id is the first line.
 
     Args:
         host: The host it runs in.
-        run: The run.
+        begin: Has the host take it up.
         home: Where it is stored.
         before: Its nodes as they stood before this host took it up.
         json: Print only one JSON object, at the end.
@@ -87,16 +109,27 @@ def attend(host: Host, run: Run, home: Home, *, before: Sequence[NodeRecord], js
 
     """
     inbox: SimpleQueue[Any] = SimpleQueue()
-    with Interrupts(inbox), Reader.open(home) as reader:
-        run.subscribe(inbox.put)
-        if run.left:
-            inbox.put(_Over())
-        first = inbox.get()
-        if not isinstance(first, RunLost | _Over):  # nothing is drawn of a run that this host never had
-            with view_of(run.run_id, reader, before, json=json) as view:
-                _show(host, run, view, chain([first], iter(inbox.get, None)))
-        run.wait(timeout=0)
-        code = tell_ending(reader, run.run_id, json=json)
+    live = is_live(json=json)
+    prints = Prints(sys.stdout) if live else None
+    with contextlib.ExitStack() as aside:
+        if prints is not None:
+            aside.enter_context(prints.instead())
+        run = begin()
+        if prints is not None:
+            prints.say(run.run_id)
+        elif not json:
+            print_line(run.run_id)
+        with Interrupts(inbox, shows=live), Reader.open(home) as reader:
+            run.subscribe(inbox.put)
+            if run.left:
+                inbox.put(_Over())
+            first = inbox.get()
+            if not isinstance(first, RunLost | _Over):  # nothing is drawn of a run that this host never had
+                with view_of(run.run_id, reader, before, json=json, prints=prints) as view:
+                    _show(host, run, view, heard(inbox, view, first=first))
+            run.wait(timeout=0)
+            aside.close()
+            code = tell_ending(reader, run.run_id, json=json)
     host.close()
     if host.hung and code == CANCELLED:
         raise HostlerError(
@@ -105,6 +138,11 @@ def attend(host: Host, run: Run, home: Home, *, before: Sequence[NodeRecord], js
             "let them look at ctx.check_cancelled(), or wait for processes with ctx.run",
         )
     return code
+
+
+def is_live(*, json: bool) -> bool:
+    """Say whether a run is shown on a screen that is redrawn."""
+    return not json and is_terminal()
 
 
 def tell_ending(reader: Reader, run_id: str, *, json: bool, exits: Mapping[RunStatus, int] = EXITS) -> int:
@@ -125,7 +163,9 @@ def tell_ending(reader: Reader, run_id: str, *, json: bool, exits: Mapping[RunSt
     return exits[stored.status]
 
 
-def view_of(run_id: str, reader: Reader, before: Sequence[NodeRecord], *, json: bool) -> View:
+def view_of(
+    run_id: str, reader: Reader, before: Sequence[NodeRecord], *, json: bool, prints: Prints | None = None
+) -> View:
     """Return the view of a run that fits where standard output goes.
 
     Args:
@@ -133,6 +173,7 @@ def view_of(run_id: str, reader: Reader, before: Sequence[NodeRecord], *, json: 
         reader: The store.
         before: Its nodes as they stand when the view begins.
         json: Tell nothing.
+        prints: What code of the workflow prints, if it runs in this process and a screen is in its way.
 
     """
     if json:
@@ -147,20 +188,52 @@ def view_of(run_id: str, reader: Reader, before: Sequence[NodeRecord], *, json: 
         ran_before_s=seconds_since(stored.started_at) if stored.started_at else 0.0,
     )
     board.fill(reader.plan(stored.record.plan_sha256), before)
-    if not is_terminal():
+    if prints is None and not is_terminal():
         return PlainView(board, print_line)
-    from hostler.views.live import LiveView  # noqa: PLC0415 (slow to import, needed on terminals only)
+    from hostler.commands.gauge import Gauge  # noqa: PLC0415 (slow to import, needed on terminals only)
+    from hostler.commands.live_view import LiveView  # noqa: PLC0415
 
-    return LiveView(board, console())
+    on_terminal = console(prints.under if prints is not None else None)
+    return LiveView(board, on_terminal, Gauge(run_id, machine_folder(os.environ)), prints)
+
+
+def heard(inbox: "SimpleQueue[Any]", view: View, *, first: Any = None, until_s: float = math.inf) -> Iterator[Any]:
+    """Give what comes into a queue, and keep the view up to date meanwhile.
+
+    Args:
+        inbox: The queue.
+        view: What shows the run.
+        first: What has come out of it already.
+        until_s: When there is to be an end, monotonic seconds.
+
+    """
+    if first is not None:
+        yield first
+    while True:
+        now_s = time.monotonic()
+        redraw_s = view.draw(now_s)
+        wait_s = min(math.inf if redraw_s is None else redraw_s, until_s - now_s)
+        if wait_s <= 0 and now_s >= until_s:
+            return
+        try:
+            yield inbox.get(timeout=None if math.isinf(wait_s) else max(wait_s, 0.0))
+        except Empty:
+            continue
 
 
 def _show(host: Host, run: Run, view: View, told: Iterable[Any]) -> None:
     for message in told:
         match message:
             case Interrupted(times=times):
+                grace_s = GRACE_S if times == 1 else SHORT_GRACE_S
                 if times == 1:
                     view.say(f"stopping {run.run_id}: what runs has {GRACE_S:.0f} s to end; again to hurry")
-                host.drain(grace_s=GRACE_S if times == 1 else SHORT_GRACE_S)
+                elif times == TWICE:
+                    view.say("stopping now")
+                view.ends(time.monotonic() + grace_s)
+                host.drain(grace_s=grace_s)
+            case Suspended():
+                view.stop()
             case Continued():
                 with contextlib.suppress(HostlerError):  # of a host that gives up; its runs say why
                     host.look()

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 from hostler.commands.arguments import add_jobs, add_json, add_run, command_parser
 from hostler.commands.foreground import attend, tell_ending
-from hostler.commands.output import json_alone, print_line
+from hostler.commands.output import json_alone
 from hostler.commands.places import reading
 from hostler.config import Config
 from hostler.host import Host
+from hostler.hosted_run import Run
 from store.heads import refuse_if_imported
 from store.lifecycle import RUN_FINAL
 
@@ -55,7 +56,8 @@ def go_on(run: str, *, jobs: int | None, json: bool, accept_incompatible: bool =
             return tell_ending(reader, run_id, json=json)
         before = reader.nodes(run_id)
     with json_alone(wanted=json), Host(config=Config.load(), jobs=jobs, release_at_rest=True) as host:
-        resumed = host.resume(run_id, accept_incompatible=accept_incompatible)
-        if not json:
-            print_line(run_id)
-        return attend(host, resumed, home, before=before, json=json)
+
+        def begin() -> Run:
+            return host.resume(run_id, accept_incompatible=accept_incompatible)
+
+        return attend(host, begin, home, before=before, json=json)

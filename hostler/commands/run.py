@@ -56,10 +56,7 @@ def _run(args: argparse.Namespace) -> int:
             run_id = host.create(result, submission_key=args.key)
             log = detach(home, run_id, jobs=args.jobs)
         else:
-            started = host.start(result)
-            if not args.json:
-                print_line(started.run_id)
-            return attend(host, started, home, before=(), json=args.json)
+            return attend(host, lambda: host.start(result), home, before=(), json=args.json)
     if args.json:
         print_json({"run_id": run_id, "log": str(log)})
     else:

@@ -9,6 +9,8 @@ TIME: Final = len("59 m 59 s")
 PERCENT: Final = len("100 %")
 SPEED: Final = len("99.9×")
 LEFT: Final = len("59 m 59 s left")
+CPU: Final = len("2.5 cpu")
+MEMORY: Final = len("12.5 GB")
 BAR: Final = 24
 SHORT_BAR: Final = 10
 NARROW: Final = 100
@@ -22,13 +24,15 @@ class Columns:
     """What a row shows, and how wide; 0 or False is left out.
 
     Attributes:
-        key: Columns for the key.
+        key: Columns for the key, and the branches in front of it.
+        tree: Whether these are shown.
         status: Columns for the status in words; without them a row that has no bar tells it in its place.
         time: Whether it is shown how long a node has run.
         bar: Columns for the progress bar.
         percent: Whether progress is shown as a number.
         left: Whether the time left is shown.
         speed: Whether the speed is shown.
+        usage: Whether it is shown what the processes of a node use.
         runs: Whether it is shown what a node runs.
         rest: Columns that are left for what is told after the time.
 
@@ -36,16 +40,31 @@ class Columns:
 
     key: int
     status: int
+    tree: bool = True
     time: bool = True
     bar: int = BAR
     percent: bool = True
     left: bool = True
     speed: bool = True
+    usage: bool = True
     runs: bool = True
     rest: int = 0
 
+    @property
+    def progress(self) -> int:
+        """Columns that the bar and all that is told beside it take."""
+        parts = [
+            self.bar,
+            PERCENT if self.percent else 0,
+            SPEED if self.speed else 0,
+            LEFT if self.left else 0,
+        ]
+        return sum(part + GAP for part in parts if part) - GAP if any(parts) else 0
 
-def fit(width: int, *, key: int, status: int, runs: int) -> Columns:
+
+def fit(
+    width: int, *, key: int, status: int, runs: int, name: int = 0, usage: bool = False, measured: bool = True
+) -> Columns:
     """Return the most that fits.
 
     Args:
@@ -53,9 +72,15 @@ def fit(width: int, *, key: int, status: int, runs: int) -> Columns:
         key: Of the longest key, characters.
         status: Of the longest status.
         runs: Of the longest text that says what a node runs.
+        name: Of the longest key with the branches in front of it.
+        usage: Whether there are processes that use anything.
+        measured: Whether there is a node that tells how far it is.
 
     """
-    poorer = list(_poorer_and_poorer(width, key, status))
+    full = Columns(key=max(key, name), status=status, bar=BAR if width >= NARROW else SHORT_BAR, usage=usage)
+    if not measured:
+        full = replace(full, bar=0, percent=False, speed=False, left=False)
+    poorer = list(_poorer_and_poorer(full, key))
     last = poorer[-1]
     chosen = next(
         (columns for columns in poorer if _needed(columns, runs) <= width),
@@ -64,32 +89,29 @@ def fit(width: int, *, key: int, status: int, runs: int) -> Columns:
     return replace(chosen, rest=max(width - _before_rest(chosen) - GAP, 0))
 
 
-def _poorer_and_poorer(width: int, key: int, status: int) -> Iterator[Columns]:
-    columns = Columns(key=key, status=status, bar=BAR if width >= NARROW else SHORT_BAR)
+def _poorer_and_poorer(columns: Columns, key: int) -> Iterator[Columns]:
     yield columns
     yield (columns := replace(columns, runs=False))
-    yield (columns := replace(columns, speed=False))
-    yield (columns := replace(columns, bar=SHORT_BAR))
-    yield (columns := replace(columns, left=False))
+    yield (columns := replace(columns, bar=min(columns.bar, SHORT_BAR)))
     yield (columns := replace(columns, status=0))
+    yield (columns := replace(columns, speed=False))
+    yield (columns := replace(columns, usage=False))
+    yield (columns := replace(columns, left=False))
     yield (columns := replace(columns, time=False))
+    yield (columns := replace(columns, tree=False, key=key))
     yield (columns := replace(columns, bar=0))
     yield replace(columns, percent=False)
 
 
 def _before_rest(columns: Columns) -> int:
-    return MARK + columns.key + (GAP + columns.status if columns.status else 0) + (GAP + TIME if columns.time else 0)
+    parts = [columns.status, TIME if columns.time else 0]
+    return MARK + columns.key + sum(GAP + part for part in parts if part)
 
 
 def _needed(columns: Columns, runs: int) -> int:
-    parts = [
-        columns.bar,
-        PERCENT if columns.percent else 0,
-        SPEED if columns.speed else 0,
-        LEFT if columns.left else 0,
-    ]
-    progress = sum(GAP + part for part in parts if part)
-    return _before_rest(columns) + max(progress, GAP + runs if columns.runs and runs else 0)
+    parts = [columns.progress, CPU + GAP + MEMORY if columns.usage else 0]
+    told = sum(GAP + part for part in parts if part)
+    return _before_rest(columns) + max(told, GAP + runs if columns.runs and runs else 0)
 
 
 def shortened(keys: Iterable[str], width: int) -> Mapping[str, str]:

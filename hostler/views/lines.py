@@ -40,6 +40,15 @@ class PlainView:
         """Tell the reader something in a line of its own."""
         self._write(text)
 
+    def ends(self, at_s: float) -> None:
+        """Count nothing down."""
+
+    def draw(self, now_s: float) -> None:
+        """Redraw nothing: what is written stays."""
+
+    def stop(self) -> None:
+        """Never needed: without a screen the signal stops the process by itself."""
+
 
 def plain_line(line: Line, elapsed_s: float) -> str:
     """Return the line that tells where a node stands now.

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 
 from hostler.views.terminal import duration, harmless
@@ -34,43 +33,10 @@ def machine_lines(top: Top) -> list[str]:
     return [harmless(line.rstrip()) for line in lines]
 
 
-def fitted(lines: Sequence[str], *, columns: int, rows: int) -> list[str]:
-    """Return *lines* as they fit a screen: each cut at its width, and those below its end counted.
-
-    Args:
-        lines: Lines without control characters.
-        columns: Its width.
-        rows: Its height.
-
-    """
-    if len(lines) > rows:
-        hidden = len(lines) - rows + 1
-        lines = [*lines[: rows - 1], f"… and {hidden} more lines"][:rows]
-    return [_cut(line, columns) for line in lines]
-
-
-def _cut(line: str, columns: int) -> str:
-    taken = 0
-    for index, letter in enumerate(line):
-        taken += _width(letter)
-        if taken > columns:
-            kept = line[:index]
-            while kept and sum(map(_width, kept)) >= columns:
-                kept = kept[:-1]
-            return f"{kept}…"
-    return line
-
-
-def _width(letter: str) -> int:
-    if unicodedata.combining(letter):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-
-
 def _row(row: Row, capacity: Mapping[str, int]) -> Iterator[str]:
     name = f" ({row.name})" if row.name else ""
     inside = f", inside ticket {row.inside}" if row.inside is not None else ""
-    user = "" if row.owner == os.geteuid() else f" of {_user(row.owner)}"
+    user = "" if row.owner == os.geteuid() else f" of {user_name(row.owner)}"
     state = f"{row.state} (stopped)" if row.stopped else row.state
     yield (
         f"{row.ticket:>6} {state:8} {describe(row.claims)}{name}{inside}, for {duration(row.for_s)},"
@@ -97,7 +63,8 @@ def cpus_text(cpus: Sequence[int], capacity: Mapping[str, int]) -> str:
     return "on any CPU: too few of those it may use were free of others'"
 
 
-def _user(number: int) -> str:
+def user_name(number: int) -> str:
+    """Return how a user is called."""
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:

@@ -302,6 +302,11 @@ def seconds_since(start: str) -> float:
     return max((datetime.now(UTC) - datetime.fromisoformat(start)).total_seconds(), 0.0)
 
 
+def seconds_until(end: str) -> float:
+    """Return the seconds from now until an RFC 3339 time, never negative."""
+    return max((datetime.fromisoformat(end) - datetime.now(UTC)).total_seconds(), 0.0)
+
+
 def seconds_between(start: str, end: str) -> float:
     """Return the seconds between two RFC 3339 times, never negative."""
     return max((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds(), 0.0)

@@ -60,6 +60,15 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02} m"
 
 
+def amount(number: int) -> str:
+    """Return bytes for people: `612 kB`, `120 MB`, `1.2 GB`."""
+    if number < 1 << 20:
+        return f"{number >> 10} kB"
+    if number < 1000 << 20:
+        return f"{number >> 20} MB"
+    return f"{number / (1 << 30):.1f} GB"
+
+
 def is_terminal(stream: IO[str] | None = None) -> bool:
     """Say whether *stream* (standard output) is a terminal that understands escapes."""
     return (stream or sys.stdout).isatty() and os.environ.get("TERM", "") not in {"", "dumb"}

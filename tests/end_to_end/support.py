@@ -1,19 +1,24 @@
 """Real processes of `hostler`, and what they are given to run."""
 
 import errno
+import fcntl
 import json
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+
+import pyte
 
 from hostler.commands.places import reading, whole
 from hostler.views.show import show_json
@@ -21,6 +26,30 @@ from tests.support import until
 
 TIMEOUT_S = 30.0
 PROGRAM = (sys.executable, "-m", "hostler")
+
+SHELL = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+while True:
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    os.tcsetpgrp(0, os.getpgrp())
+    if not os.WIFSTOPPED(status):
+        break
+    print("stopped by", os.WSTOPSIG(status), flush=True)
+    command = sys.stdin.readline().strip()
+    print("command", command, flush=True)
+    if command == "fg":
+        os.tcsetpgrp(0, pid)
+    os.killpg(pid, signal.SIGCONT)
+print("ended with", os.waitstatus_to_exitcode(status), flush=True)
+"""
+"""What a shell does for its only job, with `fg` and `bg`, and no more."""
 
 
 def hostler(*arguments: str, code: int = 0, **environ: str) -> str:
@@ -93,10 +122,15 @@ class Terminal:
 
     def __init__(self, *arguments: str, rows: int = 24, columns: int = 100, program: tuple[str, ...] = PROGRAM) -> None:
         self.screen = ""
+        self._seen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._seen)
         self._kept = False
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
-            environ = {**os.environ, "TERM": "xterm", "LINES": str(rows), "COLUMNS": str(columns)}
+            _resize(0, rows, columns)
+            environ = {**os.environ, "TERM": "xterm"}
+            for name in ("LINES", "COLUMNS"):  # of whoever runs the tests
+                environ.pop(name, None)
             os.execve(program[0], [*program, *arguments], environ)
         self._code: int | None = None
 
@@ -104,6 +138,37 @@ class Terminal:
     def fd(self) -> int:
         """The person's side of it."""
         return self._fd
+
+    @property
+    def pid(self) -> int:
+        """The command."""
+        return self._pid
+
+    @property
+    def rows(self) -> list[str]:
+        """What a person sees, a line each, as of what was read so far."""
+        return [row.rstrip() for row in self._seen.display]
+
+    def hides_cursor(self) -> bool:
+        """Say whether the person sees no cursor."""
+        return bool(self._seen.cursor.hidden)
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Make the window another size; the command is told."""
+        self._seen.resize(rows, columns)
+        _resize(self._fd, rows, columns)
+
+    def see(self, condition: Callable[[str], Any]) -> str:
+        """Read until what the person sees is as *condition* wants it, and return it."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not condition(shown := "\n".join(self.rows)):
+            assert time.monotonic() < deadline, f"not so:\n{shown}"
+            assert self._read(deadline - time.monotonic()), f"ended with:\n{shown}"
+        return shown
+
+    def see_text(self, text: str) -> str:
+        """Read until the person sees *text*."""
+        return self.see(lambda shown: text in shown)
 
     def expect(self, text: str) -> None:
         """Read until *text* has been written."""
@@ -148,7 +213,12 @@ class Terminal:
         except OSError:  # what Linux says of a terminal whose other side is closed
             return False
         self.screen += data.decode(errors="replace")
+        self._stream.feed(data)
         return bool(data)
+
+
+def _resize(fd: int, rows: int, columns: int) -> None:
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
 
 
 def graph(folder: Path, *nodes: dict[str, Any], name: str = "test", inputs: Any = None) -> str:

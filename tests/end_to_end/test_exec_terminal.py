@@ -16,7 +16,7 @@ import pytest
 
 from hostres.errors import HostlerError
 from hostres.procfs import read_process
-from tests.end_to_end.support import PROGRAM, Terminal
+from tests.end_to_end.support import PROGRAM, SHELL, Terminal
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, pid_written, rows, waiting
 
 PYTHON = sys.executable
@@ -33,28 +33,6 @@ def state(pid: int) -> str:
 
 
 # -- job control -------------------------------------------------------------------------------------------------------
-
-SHELL = """
-import os, signal, sys
-signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-pid = os.fork()
-if pid == 0:
-    os.setpgid(0, 0)
-    os.tcsetpgrp(0, os.getpid())
-    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
-    os.execv(sys.argv[1], sys.argv[1:])
-while True:
-    _, status = os.waitpid(pid, os.WUNTRACED)
-    os.tcsetpgrp(0, os.getpgrp())
-    if not os.WIFSTOPPED(status):
-        break
-    print("stopped by", os.WSTOPSIG(status), flush=True)
-    print("command", sys.stdin.readline().strip(), flush=True)
-    os.tcsetpgrp(0, pid)
-    os.killpg(pid, signal.SIGCONT)
-print("ended with", os.waitstatus_to_exitcode(status), flush=True)
-"""
-"""What a shell does for its foreground job, and no more."""
 
 ANSWERS = "import sys\nprint('ready', flush=True)\nprint('got', sys.stdin.readline().strip(), flush=True)\nsys.exit(4)"
 

@@ -129,6 +129,16 @@ def test_a_reader_sees_what_was_committed_and_works_beside_a_writer_in_mid_trans
         assert reader.run(run).status is RunStatus.RUNNING
 
 
+def test_who_looks_again_and_again_knows_whether_anything_was_committed(setting: Setting) -> None:
+    claimed = setting.claimed()
+    with Reader.open(setting.home) as reader:
+        before = reader.data_version()
+        reader.nodes(claimed.fence.run_id)
+        assert reader.data_version() == before
+        setting.accept(claimed, started=True, nodes=(moved(claimed.nodes[0], Status.QUEUED),))
+        assert reader.data_version() != before
+
+
 def test_events_can_be_followed_while_they_are_written_without_keeping_a_snapshot(setting: Setting) -> None:
     claimed = setting.claimed()
     setting.accept(claimed, events=(NOTE,) * 700)

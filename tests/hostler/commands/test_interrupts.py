@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 
 import pytest
 
-from hostler.interrupts import Continued, Interrupted, Interrupts
+from hostler.interrupts import Continued, Interrupted, Interrupts, Suspended
 
 
 def test_each_signal_is_a_message_that_says_how_manyeth_it_is():
@@ -65,3 +65,14 @@ def test_what_was_ignored_stays_ignored():
             inbox.get_nowait()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_ctrl_z_is_a_message_only_where_something_is_shown():
+    inbox = SimpleQueue()
+    with Interrupts(inbox, shows=True):
+        os.kill(os.getpid(), signal.SIGTSTP)
+        assert inbox.get(timeout=5) == Suspended()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert inbox.get(timeout=5) == Interrupted(times=1)
+    with Interrupts(inbox):
+        assert signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL

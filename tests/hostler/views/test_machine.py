@@ -3,9 +3,7 @@
 import os
 from typing import Any
 
-import pytest
-
-from hostler.views.machine import cpus_text, fitted, machine_lines
+from hostler.views.machine import cpus_text, machine_lines
 from hostres.affinity import machine_cpus
 from hostres.holders import Holder
 from hostres.rows import Blocked, Row, Top
@@ -75,17 +73,3 @@ def test_why_a_ticket_has_no_cpus_of_its_own_is_told() -> None:
     assert cpus_text((1,), {"cpu": 1}) == "on CPU 1"
     assert "more than the machine's" in cpus_text((), {"cpu": machine_cpus() + 1})
     assert "too few" in cpus_text((), {"cpu": 1})
-
-
-@pytest.mark.parametrize("columns", [1, 2, 9, 40])
-@pytest.mark.parametrize("rows", [1, 2, 5, 50])
-def test_it_fits_any_screen(columns: int, rows: int) -> None:
-    text = ["short", "x" * 40, "語" * 20, "e\u0301" * 60, "語x" * 14, *map(str, range(20))]
-    shown = fitted(text, columns=columns, rows=rows)
-    assert len(shown) <= rows
-    for line in shown:
-        wide = sum(2 if letter == "語" else 0 if letter == "\u0301" else 1 for letter in line)
-        assert wide <= columns
-    if rows == 5 and columns == 40:
-        assert shown[:4] == ["short", "x" * 40, "語" * 20, "e\u0301" * 39 + "…"]
-        assert shown[4] == "… and 21 more lines"
