@@ -3,6 +3,7 @@
 import os
 
 from hostler.commands.places import whole
+from hostler.pictures.chart import Chart, run_chart
 from hostler.pictures.timeline import Subject, Timeline, timeline
 from hostler.views.show import owner_note
 from hostres.errors import Code, HostlerError
@@ -34,6 +35,17 @@ def timeline_of(reader: Reader, run_id: str) -> Timeline:
         now=SystemClock().now() if goes_on else None,
         owned=run.owned,
     )
+
+
+def chart_of(reader: Reader, run_id: str) -> Chart:
+    """Return the graph of a run as it is now.
+
+    Raises:
+        HostlerError: not-found; invalid-data for a damaged store.
+
+    """
+    run, plan, nodes = whole(reader, run_id)
+    return run_chart(plan, nodes, title=_title(run), status=_status(run))
 
 
 def _title(run: RunView) -> str:

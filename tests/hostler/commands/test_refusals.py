@@ -10,6 +10,7 @@ import pytest
 
 from hostler.__main__ import main
 from tests.end_to_end.support import command, gate, graph
+from tests.hostler.pictures.support import parsed, words
 
 Captured = pytest.CaptureFixture[str]
 
@@ -107,6 +108,9 @@ def test_plan_runs_nothing_and_makes_nothing(cli: Cli, tmp_path: Path) -> None:
     assert shape["approvals"] == ["ok"]
     assert shape["plan_sha256"] in cli("plan", workflow)
     assert cli("plan", workflow, "--format", "mermaid").startswith("flowchart")
+    assert {"make", "ok", "gate:publication", "asks a person"} <= {
+        *words(parsed(cli("plan", workflow, "--format", "svg")))
+    }
     assert not made.exists()
     assert not Path(os.environ["HOSTLER_HOME"]).exists()
     assert not Path(os.environ["HOSTLER_MACHINE_DIR"]).exists()
