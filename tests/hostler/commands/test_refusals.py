@@ -57,6 +57,7 @@ def cli(capsys: Captured) -> Cli:
         (["show", "run_0"], 4, "run_0"),
         (["show", "-"], 4, "no run"),
         (["resume", "run_0"], 4, "run_0"),
+        *((["ui", f"--port={port}"], 2, "is not a port from 0 to 65535") for port in ("x", "-1", "65536", "")),
         (["nonsense"], 2, "nonsense"),
         (["runs", "--limit", "0"], 2, "from 1 to"),
         (["runs", "--limit", "1000000001"], 2, "from 1 to"),
