@@ -1,5 +1,6 @@
 """Where the nodes of a graph stand: in layers from left to right, by Sugiyama's method as fast-sugiyama does it."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,6 +10,9 @@ from hostler.pictures.paper import missing
 
 TALLEST: Final = 24
 """So many nodes without any edge stand in one column."""
+
+KEPT: Final = 8
+"""So many graphs stay laid out."""
 
 Point = tuple[float, float]
 
@@ -31,8 +35,11 @@ class Layers:
     rows: float
 
 
-def layers(count: int, edges: Sequence[tuple[int, int]]) -> Layers:
+@functools.lru_cache(maxsize=KEPT)
+def layers(count: int, edges: tuple[tuple[int, int], ...]) -> Layers:
     """Lay out a graph; each part that hangs together by itself, one below the other.
+
+    A page that shows a run again and again has the same graph each time, and the largest take seconds.
 
     Args:
         count: Number of nodes; they are called 0 to count - 1.
