@@ -114,8 +114,11 @@ def test_the_old_picture_stands_until_the_new_one_is_whole(tmp_path: Path, monke
     target.chmod(0o640)
     link = tmp_path / "link.svg"
     link.symlink_to(target)
-    write_picture(str(link), "new")
+    with target.open(encoding="utf-8") as opened:
+        write_picture(str(link), "new")
+        assert opened.read() == "old", "whoever reads the old one reads all of it"
     assert target.read_text(encoding="utf-8") == "new"
+    assert {path.name for path in tmp_path.iterdir()} == {"t.svg", "link.svg"}
     assert (target.stat().st_mode & 0o777, link.is_symlink()) == (0o640, True)
 
 
