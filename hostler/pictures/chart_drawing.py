@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from hostler.pictures.chart import Box, Chart
 from hostler.pictures.layers import Layers, Point, layers
-from hostler.pictures.paper import FAINT_INK, MONO, MONO_EM, SANS_EM, Paper
+from hostler.pictures.paper import FAINT_INK, MONO, MONO_EM, SANS_EM, Paper, cut, px
 
 BOX_WIDTH: Final = 216.0
 BOX_HEIGHT: Final = 40.0
@@ -41,7 +41,7 @@ def chart_svg(chart: Chart) -> str:
 
 def _draw_head(paper: Paper, chart: Chart) -> None:
     letters = int((paper.width - 2 * EDGE) / (17 * SANS_EM))
-    paper.text(_cut(chart.title, letters), EDGE, 28, 17, title=chart.title, font_weight="bold")
+    paper.text(cut(chart.title, letters), EDGE, 28, 17, title=chart.title, font_weight="bold")
     paper.text(chart.summary, EDGE, 48, 12.5, fill=FAINT_INK)
     x = EDGE
     for text, fill, pointed in chart.legend:
@@ -107,11 +107,7 @@ def _corner(place: Point) -> Point:
 
 
 def _px(place: Point) -> Point:
-    return round(place[0], 2), round(place[1], 2)
-
-
-def _cut(text: str, letters: int) -> str:
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+    return px(place[0]), px(place[1])
 
 
 def _middle_cut(text: str, letters: int) -> str:

@@ -73,9 +73,9 @@ class Paper:
         self.width = width
         said = escape(clean(about), {'"': "&quot;"})
         self._drawing = self.draw.Drawing(
-            _px(width), _px(height), id_prefix=ids, role="img", aria_label=said, font_family=SANS, fill=INK
+            px(width), px(height), id_prefix=ids, role="img", aria_label=said, font_family=SANS, fill=INK
         )
-        self.add(self.draw.Rectangle(0, 0, _px(width), _px(height), fill=PAPER))
+        self.add(self.draw.Rectangle(0, 0, px(width), px(height), fill=PAPER))
 
     def add(self, element: Any, title: str = "") -> None:
         """Put an element on top of what is there.
@@ -91,15 +91,15 @@ class Paper:
 
     def text(self, text: str, x: float, y: float, size: float = 12, *, title: str = "", **how: Any) -> None:
         """Write one line, its foot at *y*."""
-        self.add(self.draw.Text(clean(text), size, _px(x), _px(y), **how), title)
+        self.add(self.draw.Text(clean(text), size, px(x), px(y), **how), title)
 
     def box(self, x: float, y: float, width: float, height: float, title: str = "", **how: Any) -> None:
         """Draw a rectangle."""
-        self.add(self.draw.Rectangle(_px(x), _px(y), _px(width), _px(height), **how), title)
+        self.add(self.draw.Rectangle(px(x), px(y), px(width), px(height), **how), title)
 
     def line(self, x: float, y: float, to_x: float, to_y: float, **how: Any) -> None:
         """Draw a straight line."""
-        self.add(self.draw.Line(_px(x), _px(y), _px(to_x), _px(to_y), **how))
+        self.add(self.draw.Line(px(x), px(y), px(to_x), px(to_y), **how))
 
     def hatch(self, colour: str, ground: str) -> Any:
         """Return a paint of diagonal lines.
@@ -120,5 +120,11 @@ class Paper:
         return f"{text}\n"
 
 
-def _px(value: float) -> float:
+def px(value: float) -> float:
+    """Return a length as it is written: a hundredth of a pixel is not seen."""
     return round(value, 2)
+
+
+def cut(text: str, letters: int) -> str:
+    """Return *text* in at most so many letters."""
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hostler.pictures.colours import CAPACITY, FOLD, HELD, NOBODY, NOBODY_THERE, PERHAPS, PHASES, Paint
 from hostler.pictures.holding import Band
-from hostler.pictures.paper import FAINT_INK, GRID, LINE, MONO, MONO_EM, SANS_EM, Paper
+from hostler.pictures.paper import FAINT_INK, GRID, LINE, MONO, MONO_EM, SANS_EM, Paper, cut, px
 from hostler.pictures.scale import Scale, scale_of, tick_text, unit_text
 from hostler.pictures.timeline import ATTEMPTS, Bar, Phase, Timeline
 from hostler.pictures.timeline_words import brief, origin, outcome, span_tip, step_tip, stretch, summary
@@ -84,7 +84,7 @@ class _Sheet:
     def _draw_head(self) -> None:
         paper, timeline = self._paper, self._timeline
         letters = int((WIDTH - 2 * EDGE) / (17 * SANS_EM))
-        paper.text(_cut(timeline.title, letters), EDGE, 28, 17, title=timeline.title, font_weight="bold")
+        paper.text(cut(timeline.title, letters), EDGE, 28, 17, title=timeline.title, font_weight="bold")
         paper.text(summary(timeline), EDGE, 48, 12.5, fill=FAINT_INK)
         for number, entries in enumerate(self._legend):
             y = self._legend_y + number * LEGEND_ROW
@@ -143,7 +143,7 @@ class _Sheet:
         top = max(band.capacity or 0, band.most, 1)
         foot = y + BAND
         per_unit = (BAND - 4) / top
-        name = _cut(band.resource, KEY_LETTERS)
+        name = cut(band.resource, KEY_LETTERS)
         paper.text(
             name, self._left - 10, foot - BAND / 2 + 4, KEY_SIZE, title=band.resource, text_anchor="end",
             font_family=MONO,
@@ -172,13 +172,13 @@ class _Sheet:
         for start_s, end_s, units in steps:
             x, to_x, y = self._scale.x(start_s), self._scale.x(end_s), foot - units * per_unit
             if end_px is None:
-                path.M(_px(x), _px(foot))
+                path.M(px(x), px(foot))
             elif x > end_px + 0.01:
-                path.V(_px(foot)).Z().M(_px(x), _px(foot))
-            path.V(_px(y)).H(_px(to_x))
+                path.V(px(foot)).Z().M(px(x), px(foot))
+            path.V(px(y)).H(px(to_x))
             end_px = to_x
         if end_px is not None:
-            path.V(_px(foot)).Z()
+            path.V(px(foot)).Z()
             self._paper.add(path)
 
     def _draw_bar(self, bar: Bar, y: float) -> None:
@@ -197,7 +197,7 @@ class _Sheet:
             paper.box(x, middle - height / 2, width, height, span_tip(bar, span), fill=self._paints[paint])
             if span.going and span.phase in ATTEMPTS:
                 path: Any = paper.draw.Path(fill=self._paints[paint])
-                paper.add(path.M(_px(to_x), _px(middle - height / 2)).l(6, _px(height / 2)).l(-6, _px(height / 2)).Z())
+                paper.add(path.M(px(to_x), px(middle - height / 2)).l(6, px(height / 2)).l(-6, px(height / 2)).Z())
             if span.attempt is not None and bar.attempts > 1 and span.phase in ATTEMPTS and width >= 12:
                 light = paint.ground is None
                 paper.text(
@@ -205,7 +205,7 @@ class _Sheet:
                     pointer_events="none",
                 )  # fmt: skip
         said = outcome(bar)
-        paper.text(_cut(said, END_LETTERS), self._right + 10, middle + 4, 11, title=said)
+        paper.text(cut(said, END_LETTERS), self._right + 10, middle + 4, 11, title=said)
 
 
 def _meanings(timeline: Timeline, scale: Scale) -> list[tuple[str, Paint | None]]:
@@ -246,11 +246,3 @@ def _legend_rows(
         rows[-1].append((EDGE + x, text, paint))
         x += needed
     return rows
-
-
-def _cut(text: str, letters: int) -> str:
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
-
-
-def _px(value: float) -> float:
-    return round(value, 2)
