@@ -8,6 +8,7 @@ import threading
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import TCPServer
 from typing import Any, ClassVar, Final, Self
 
 from hostler.dashboard.guard import ADDRESS, HEADERS, Entry, Knock, Refusal, judge
@@ -82,6 +83,11 @@ class _Server(ThreadingHTTPServer):
         self._free = threading.BoundedSemaphore(AT_ONCE)
         self._word: str | None = None
         self._lock = threading.Lock()
+
+    def server_bind(self) -> None:
+        """Take the port without asking the network for the name of this machine, as the base does."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = ADDRESS, self.socket.getsockname()[1]
 
     def new_word(self) -> str:
         """Return a word that opens the dashboard once, in place of any before."""

@@ -188,7 +188,13 @@ def test_the_address_a_browser_is_started_with_is_good_for_one_time(home: Path) 
         assert browser.ask("/open/nonsense")[0].status == 403
 
 
-def test_only_the_loopback_address_is_listened_on(home: Path) -> None:
+def test_only_the_loopback_address_is_listened_on_and_no_name_is_asked_for(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(_: str) -> str:
+        raise AssertionError("a name server may take seconds to answer")
+
+    monkeypatch.setattr("socket.getfqdn", asked)
     with Dashboard(home) as dashboard:
         assert dashboard.url.startswith(f"http://127.0.0.1:{dashboard.port}/")
         assert len(dashboard.url.rpartition(f":{dashboard.port}/")[2]) > 30
