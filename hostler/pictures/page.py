@@ -12,14 +12,21 @@ STYLE: Final = """
 body { margin: 2rem auto; max-width: 78rem; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif; color: #1b1f24;
   background: #fff; }
 h1 { font-size: 1.3rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; }
 figure { margin: 1rem 0; overflow-x: auto; }
 table { border-collapse: collapse; }
 th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #c4cad1; text-align: left; vertical-align: top; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
 code { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
 """
 
-_HEAD: Final = ("Node", "What became of it", "Began at (s)", "Waited", "Ran")
+_HEAD: Final = (
+    ("Node", ""),
+    ("What became of it", ""),
+    ("Began at (s)", "number"),
+    ("Waited", "number"),
+    ("Ran", "number"),
+)
 
 
 def timeline_html(timeline: Timeline) -> str:
@@ -31,7 +38,7 @@ def timeline_html(timeline: Timeline) -> str:
     """
     svg = timeline_svg(timeline).partition("\n")[2]  # without the XML declaration, which HTML does not know
     rows = "\n".join(_row(bar) for bar in timeline.bars)
-    head = "".join(f'<th scope="col">{text}</th>' for text in _HEAD)
+    head = "".join(f'<th scope="col" class="{kind}">{text}</th>' for text, kind in _HEAD)
     title = safe(timeline.title)
     return f"""<!doctype html>
 <html lang="en">
