@@ -31,6 +31,8 @@ def main() -> None:
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
+    for name in ("style.css", "live.js"):
+        assert (out / "site" / "hostler" / "dashboard" / name).is_file(), f"the dashboard ships no {name}"
     graph = out / "smoke.toml"
     graph.write_text(GRAPH, encoding="utf-8")
     places = {"HOSTLER_HOME": str(out / "home"), "HOSTLER_MACHINE_DIR": str(out / "machine")}

@@ -27,6 +27,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "why": "say why a run or a node does not move",
         "events": "print the event log of a run",
         "logs": "print what the processes of a node wrote",
+        "timeline": "draw what a run did when",
+        "ui": "show runs and the machine in a browser, to look at",
         "verify": "prove runs, or an archive of one, from what is stored",
         "export": "write a run as one file",
         "import": "bring a run back from an archive, to be looked at",

@@ -1,5 +1,6 @@
 """Writing results to standard output."""
 
+import codecs
 import contextlib
 import os
 import shutil
@@ -18,6 +19,15 @@ _kept: list[IO[str]] = []
 def print_line(text: str) -> None:
     """Write one line, or several, at once, so that a reader at the other end of a pipe has it now."""
     _write(sys.stdout, text)
+
+
+def print_xml(text: str) -> None:
+    """Write an XML document that says it is UTF-8, also where standard output is not."""
+    stream = sys.stdout
+    if codecs.lookup(stream.encoding or "utf-8").name != "utf-8":
+        text = text.encode("ascii", "xmlcharrefreplace").decode()
+    stream.write(text)
+    stream.flush()
 
 
 def print_json(value: Any, *, compact: bool = False) -> None:

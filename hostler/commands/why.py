@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         run_id = reader.find(args.run)
         if args.node is not None:
             node_of(reader, run_id, args.node)
-        scene = _scene(home, reader, run_id)
+        scene = scene_of(home, reader, run_id)
     found = why_run(scene) if args.node is None else why_node(scene, args.node)
     if args.json:
         print_json(found.to_json(run_id))
@@ -48,10 +48,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _scene(home: Home, reader: Reader, run_id: str) -> Scene:
+def scene_of(home: Home, reader: Reader, run_id: str, *, load: bool = True) -> Scene:
+    """Return what is known of a run when somebody asks why.
+
+    Args:
+        home: The state folder.
+        reader: The store.
+        run_id: The run.
+        load: Load its code, to find out whether this program has what it takes; that executes what people wrote.
+
+    Raises:
+        HostlerError: not-found; invalid-data for a damaged store.
+
+    """
     stored, plan, nodes = whole(reader, run_id)
     missing = None
-    if not stored.owned and not stored.imported and stored.status not in RUN_FINAL:
+    if load and not stored.owned and not stored.imported and stored.status not in RUN_FINAL:
         needing = {node.key for node in nodes if node.status in NEEDS_CODE}
         try:
             code_for_run(stored.record, plan, reader.bundle, home.bundles, nodes=needing)

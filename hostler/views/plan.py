@@ -3,7 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import orjson
 from pydantic import JsonValue
@@ -190,5 +190,17 @@ def plan_mermaid(plan: GraphPlan, rulings: Rulings) -> str:
 
 
 def _quoted(text: str) -> str:
-    # Mermaid knows HTML entities written with # and numbers them so.
-    return "".join(f"#{ord(char)};" if char in '"<>&#' else char for char in harmless(text))
+    """Return *text* as mermaid takes it for itself: what could be markup, a directive or a comment is a number.
+
+    Mermaid knows HTML entities written with # in place of &, and numbers them so. Its own passes over the source look
+    for more than quotes (`%%{`, a backtick after one, `style…:…#…;`), and it reads labels as Markdown ("1. cut" is a
+    list to it: https://github.com/mermaid-js/mermaid/issues/6111), so that only what is plainly harmless stays.
+    """
+    line = harmless(text).strip()
+    return "".join(
+        char if char.isalnum() or char in _PLAIN or (char == "-" and place) else f"#{ord(char)};"
+        for place, char in enumerate(line)
+    )
+
+
+_PLAIN: Final = frozenset(" /@,")

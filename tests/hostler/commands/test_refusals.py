@@ -10,6 +10,7 @@ import pytest
 
 from hostler.__main__ import main
 from tests.end_to_end.support import command, gate, graph
+from tests.hostler.pictures.support import parsed, words
 
 Captured = pytest.CaptureFixture[str]
 
@@ -56,6 +57,7 @@ def cli(capsys: Captured) -> Cli:
         (["show", "run_0"], 4, "run_0"),
         (["show", "-"], 4, "no run"),
         (["resume", "run_0"], 4, "run_0"),
+        *((["ui", f"--port={port}"], 2, "is not a port from 0 to 65535") for port in ("x", "-1", "65536", "")),
         (["nonsense"], 2, "nonsense"),
         (["runs", "--limit", "0"], 2, "from 1 to"),
         (["runs", "--limit", "1000000001"], 2, "from 1 to"),
@@ -107,6 +109,9 @@ def test_plan_runs_nothing_and_makes_nothing(cli: Cli, tmp_path: Path) -> None:
     assert shape["approvals"] == ["ok"]
     assert shape["plan_sha256"] in cli("plan", workflow)
     assert cli("plan", workflow, "--format", "mermaid").startswith("flowchart")
+    assert {"make", "ok", "gate:publication", "asks a person"} <= {
+        *words(parsed(cli("plan", workflow, "--format", "svg")))
+    }
     assert not made.exists()
     assert not Path(os.environ["HOSTLER_HOME"]).exists()
     assert not Path(os.environ["HOSTLER_MACHINE_DIR"]).exists()

@@ -1,8 +1,11 @@
 """A plan that has not run."""
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hostler.views.asking import Rulings, asking, rulings
 from hostler.views.plan import largest_claims, plan_json, plan_mermaid, plan_text, summed_claims
@@ -129,11 +132,34 @@ def test_the_text_says_the_same() -> None:
     assert "media.extract-audio@1" in text
 
 
-def test_a_label_cannot_break_out_of_the_diagram() -> None:
-    evil = planned("evil").model_copy(update={"label": '"]; <script>&#'})
-    plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=(evil,))
-    diagram = plan_mermaid(plan, ruled(plan))
-    assert '["#34;]; #60;script#62;#38;#35;<br/><small>command</small>"]' in diagram
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ('"]; <script>&#', "#34;#93;#59; #60;script#62;#38;#35;"),
+        ("`x` %%{init: {}}%%", "#96;x#96; #37;#37;#123;init#58; #123;#125;#125;#37;#37;"),
+        ("1. cut", "1#46; cut"),
+        ("- cut-off_all", "#45; cut-off#95;all"),
+        ("Übér, a/b@1 \U0001f3ac\n\u202e", "Übér, a/b@1 #127916;#92;x0a#92;u202e"),
+    ],
+)
+def test_a_label_is_text_in_the_diagram_and_nothing_else(label: str, shown: str) -> None:
+    """No quote, directive, comment or Markdown of a label is one to mermaid."""
+    odd = planned("odd").model_copy(update={"label": label})
+    plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=(odd,))
+    assert plan_mermaid(plan, ruled(plan)) == f'flowchart TD\n  n0["{shown}<br/><small>command</small>"]'
+
+
+@given(st.text(min_size=1, max_size=40), st.booleans())
+def test_whatever_a_label_is_the_diagram_keeps_to_its_grammar(label: str, gate: bool) -> None:
+    executor = GateExecutor(gate="deploy") if gate else None
+    odd = planned("odd", executor).model_copy(update={"label": label})
+    plan = GraphPlan(workflow="w", version=1, inputs={}, nodes=(planned("a"), odd))
+    text = r'"(?:[^\W_]|[ /@,-]|#\d+;)*<br/><small>(?:[^\W_]|[ /@,-]|#\d+;)+</small>"'
+    node = re.compile(rf"  n\d+(?:\[{text}\]|\{{\{{{text}\}}\}})")
+    head, *lines = plan_mermaid(plan, ruled(plan)).splitlines()
+    assert head == "flowchart TD"
+    assert len(lines) == 2
+    assert all(node.fullmatch(line) for line in lines), lines
 
 
 def test_the_diagram_has_every_node_and_arrow() -> None:
