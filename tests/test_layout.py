@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("actors", "hostler", "hostres", "store")
 MODULES = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
 NAMED = r"`((?:actors|hostler|hostres|store|tests|scripts|docs|examples)/[^` *]*)`"
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -35,10 +35,6 @@ def test_no_module_is_named_for_nothing() -> None:
 def test_every_module_says_what_it_is() -> None:
     silent = [path for path in MODULES if path.read_text(encoding="utf-8").strip() and not _says(path)]
     assert silent == []
-
-
-def test_the_diagram_in_the_readme_is_current() -> None:
-    assert lifecycle_section() in (ROOT / "README.md").read_text(encoding="utf-8"), "run scripts/lifecycle-diagram"
 
 
 def test_the_diagram_leaves_no_move_out() -> None:

@@ -4,7 +4,7 @@ from typing import Final
 
 from store.lifecycle import FINAL, MOVES, RESTING, Status
 
-BEGIN: Final = "<!-- lifecycle: written by scripts/lifecycle-diagram -->"
+BEGIN: Final = "<!-- lifecycle: written by scripts/docs -->"
 END: Final = "<!-- /lifecycle -->"
 
 
@@ -37,7 +37,7 @@ def common_ends() -> frozenset[Status]:
 
 
 def lifecycle_section() -> str:
-    """Return the diagram with what it leaves out, between its marks, as the README holds it."""
+    """Return the diagram with what it leaves out, between its marks, as docs/explanation/life-of-a-node.md holds it."""
     ends = " or ".join(f"*{status}*" for status in Status if status in common_ends())
     return "\n".join(
         [
