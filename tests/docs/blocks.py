@@ -1,10 +1,11 @@
-"""The blocks of code in a page, and what their first line says of them.
+"""The blocks of code in a page, and what is said of them: in their first line, or in a comment on the line before.
 
 ```console             commands after `$ `, what they print below them; `...` stands for anything, a last `[3]` for the
                        exit code, which is 0 otherwise; a question that is followed by an answer is answered so
 ```python              a program, run as it stands
 ```LANG title="NAME"   a file of that name, for the commands that follow
-```LANG not_run="WHY"  not run, and why it cannot be
+<!-- not run: WHY -->  it is not run, and why it cannot be
+<!-- until: COMMAND --> it is run once that command succeeds, as a reader would wait to see something
 """
 
 import re
@@ -23,9 +24,8 @@ PAGES: Final = (
 FENCED: Final = re.compile(
     r"(?P<before>[^\n]*)\n^```(?P<language>\w*)(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )
-WORD: Final = re.compile(r' (\w+)="([^"]*)"')
-WORDS: Final = {"title", "not_run"}
-UNTIL: Final = re.compile(r"<!-- until: (.*) -->")
+TITLE: Final = re.compile(r'(?: title="([^"]*)")?')
+SAID: Final = re.compile(r"<!-- (until|not run): (.*) -->")
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,20 @@ def blocks_of(page: str) -> Iterator[Block]:
     text = (ROOT / page).read_text(encoding="utf-8")
     for found in FENCED.finditer(text):
         line = text.count("\n", 0, found.start("code")) + 1
-        words = dict(WORD.findall(found["info"]))
-        if WORD.sub("", found["info"]).strip() or not words.keys() <= WORDS:
+        title = TITLE.fullmatch(found["info"])
+        if title is None:
             raise ValueError(f"{page}:{line - 1}: unknown words in{found['info']}")
-        waits = UNTIL.fullmatch(found["before"])
-        yield Block(page, line, found["language"], found["code"], until=waits[1] if waits else "", **words)
+        said = SAID.fullmatch(found["before"])
+        what, words = said.groups() if said else ("", "")
+        yield Block(
+            page,
+            line,
+            found["language"],
+            found["code"],
+            title=title[1] or "",
+            not_run=words if what == "not run" else "",
+            until=words if what == "until" else "",
+        )
 
 
 def typed_in(block: Block) -> list[Typed]:
