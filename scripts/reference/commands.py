@@ -49,16 +49,28 @@ def commands_page() -> str:
     return HEAD + "".join(_section(parser, level) for parser, level in _parsers())
 
 
-def _parsers() -> Iterator[tuple[argparse.ArgumentParser, int]]:
-    """Yield the parser of each command and of what is below it, with the level of its heading."""
-    subparsers = argparse.ArgumentParser(prog="hostler").add_subparsers()
+def whole_parser() -> argparse.ArgumentParser:
+    """Return a parser that knows all commands; the program's own knows the one that it was given."""
+    parser = argparse.ArgumentParser(prog="hostler")
+    subparsers = parser.add_subparsers(required=True)
     for name in COMMANDS:
         importlib.import_module(module_of(name)).add(subparsers)
-        command = subparsers.choices[name]
+    return parser
+
+
+def below(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return what may follow a command: name → its parser; empty for most."""
+    for action in parser._actions:  # noqa: SLF001  argparse has no other way to look at what it was told
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            return dict(action.choices)
+    return {}
+
+
+def _parsers() -> Iterator[tuple[argparse.ArgumentParser, int]]:
+    """Yield the parser of each command and of what is below it, with the level of its heading."""
+    for command in below(whole_parser()).values():
         yield command, 2
-        for action in command._actions:  # noqa: SLF001  argparse has no other way to look at what it was told
-            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-                yield from ((below, 3) for below in action.choices.values())
+        yield from ((each, 3) for each in below(command).values())
 
 
 def _section(parser: argparse.ArgumentParser, level: int) -> str:

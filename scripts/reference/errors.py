@@ -15,7 +15,7 @@ HEAD: Final = """\
 
 An error is one line on standard error, `hostler: error[CODE]: what; what to do`. Codes and exit codes are stable; the
 words are for people and may change. In Python it is `HostlerError` with `code`, `what` and `todo`. A traceback is shown
-only with `hostler --debug …`. What argparse finds wrong with what was typed is `error[usage]`, exit code 2.
+only with `--debug` before the command. What argparse finds wrong with what was typed is `error[usage]`, exit code 2.
 
 """
 
@@ -57,7 +57,7 @@ CODES: Final[Mapping[Code, tuple[str, str]]] = {
         "this host's claim is gone: its file was removed, or another has the run",
         "`hostler resume RUN`",
     ),
-    Code.INTERNAL: ("a fault of Hostler", "run it again with `hostler --debug`, and report what it says"),
+    Code.INTERNAL: ("a fault of Hostler", "run it again with `--debug` before the command, and report what it says"),
     Code.RECEIPT_UNKNOWN: ("the receipt is not one of this run", "`hostler receipt list RUN`"),
     Code.RECEIPT_COLLISION: ("the run knows a receipt of that name", "give it another name"),
     Code.RECEIPT_CONSUMED: ("the receipt was used", "ask for another"),
@@ -94,7 +94,7 @@ FAILURES: Final[Mapping[FailureCode, tuple[str, str]]] = {
     FailureCode.MALFORMED_OUTPUT: ("what it brought is not whole, or not of its schema", "mend it, `hostler retry`"),
     FailureCode.BUDGET_EXHAUSTED: (
         "its budget is too small for another try",
-        "`hostler budget RUN --add …`, `hostler retry`",
+        "`hostler budget RUN --add cost=5`, `hostler retry`",
     ),
 }
 

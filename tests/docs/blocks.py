@@ -94,6 +94,11 @@ def blocks_of(page: str) -> Iterator[Block]:
         )
 
 
+def text_between_blocks(page: str) -> str:
+    """Return what a page says beside its blocks."""
+    return FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
+
+
 def typed_in(block: Block) -> list[Typed]:
     """Return the commands of a console block.
 

@@ -1,9 +1,18 @@
 """The pages that are written from code say what the code says now."""
 
+import re
+import shlex
+from typing import Final
+
 import pytest
 
 from scripts.reference import PAGES, current, now
+from scripts.reference.commands import below, whole_parser
 from scripts.reference.told import rows_of
+from tests.docs.blocks import PAGES as DOCUMENTS
+from tests.docs.blocks import text_between_blocks
+
+USAGE: Final = re.compile(r"\[OPTION\]|\} …")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -18,3 +27,29 @@ def test_a_word_of_which_nobody_says_what_it_means_is_named_with_the_place_to_sa
         rows_of(["a", "b", "c"], {"a": "first"}, where="MEANINGS in here.py")
     with pytest.raises(ValueError, match="says something of b, which is not there any more"):
         rows_of(["a"], {"a": "first", "b": "second"}, where="MEANINGS in here.py")
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_a_command_in_running_text_would_be_understood(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With all its options; that of a block is typed anyway. The page of commands has its examples so."""
+    parser = whole_parser()
+    refused = []
+    for found in re.findall(r"`hostler (\w[^`]*)`", text_between_blocks(page)):
+        words = shlex.split(found.replace("\n", " "))
+        if USAGE.search(found) or is_a_name(words):
+            continue
+        try:
+            parser.parse_args(words)
+        except SystemExit:
+            refused.append((found, capsys.readouterr().err.splitlines()[-1]))
+    assert not refused
+
+
+def is_a_name(words: list[str]) -> bool:
+    """Whether they only name a command, as `machine set`."""
+    choices = below(whole_parser())
+    for word in words:
+        if word not in choices:
+            return False
+        choices = below(choices[word])
+    return True
