@@ -83,7 +83,7 @@ def _section(parser: argparse.ArgumentParser, level: int) -> str:
     parts = [f"{'#' * level} {parser.prog.removeprefix('hostler ')}", (parser.description or "").strip()]
     parts += [f"`{_usage(parser)}`"]
     parts += [table("argument", "is", rows=rows).rstrip()] if rows else []
-    parts += [_example(line) for line in (parser.epilog or "").splitlines() if line.strip()]
+    parts += [_examples(parser.epilog or "")]
     return "".join(f"\n{part}\n" for part in parts if part)
 
 
@@ -128,7 +128,23 @@ def _usage(parser: argparse.ArgumentParser) -> str:
     return " ".join(words)
 
 
-def _example(line: str) -> str:
-    before, found, command = line.strip().partition("hostler ")
-    before = before.strip() or "example:"
-    return f"{before[:1].upper()}{before[1:]} `{found}{command}`" if found else line.strip()
+def _examples(epilog: str) -> str:
+    """Return what the end of a help says: lines with a command, each with what is said of it, and others."""
+    lines = [line.strip() for line in epilog.splitlines() if line.strip(" :\n") not in {"", "example", "examples"}]
+    commands = [line for line in lines if "hostler " in line]
+    text = [line for line in lines if line not in commands]
+    one = len(commands) == 1
+    return "\n".join([*text, *(f"{'Example: ' if one else '- '}{_command(line)}" for line in commands)])
+
+
+def _command(line: str) -> str:
+    before, found, rest = line.partition("hostler ")
+    command, _, said = rest.partition(" #")
+    before = before.strip().removeprefix("example:").strip()
+    return "".join(
+        [
+            f"{before} " if before else "",
+            f"`{found}{command.strip()}`",
+            f", {said.strip()}" if said.strip() else "",
+        ]
+    )

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from typing import Final
 
 import pytest
@@ -10,7 +11,7 @@ from scripts.reference import PAGES, current, now
 from scripts.reference.commands import below, whole_parser
 from scripts.reference.told import rows_of
 from tests.docs.blocks import PAGES as DOCUMENTS
-from tests.docs.blocks import text_between_blocks
+from tests.docs.blocks import ROOT, text_between_blocks
 
 USAGE: Final = re.compile(r"\[OPTION\]|\} …")
 
@@ -43,6 +44,23 @@ def test_a_command_in_running_text_would_be_understood(page: str, capsys: pytest
         except SystemExit:
             refused.append((found, capsys.readouterr().err.splitlines()[-1]))
     assert not refused
+
+
+def test_every_page_stands_in_the_navigation_of_the_site() -> None:
+    """Once; a page that is in none cannot be found."""
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    there = sorted(str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md"))
+    assert sorted(leaves(nav)) == there, "add it to nav in zensical.toml"
+
+
+def leaves(nav: object) -> list[str]:
+    """The pages of a part of the navigation."""
+    match nav:
+        case dict():
+            return [page for part in nav.values() for page in leaves(part)]
+        case list():
+            return [page for part in nav for page in leaves(part)]
+    return [str(nav)]
 
 
 def is_a_name(words: list[str]) -> bool:
