@@ -18,6 +18,7 @@ NEEDS: Final = {"docs/tutorial.md": [pytest.mark.media, needs_ffmpeg, needs_av]}
 NOT_RUN: Final = {
     "CONTRIBUTING.md": 1,
     "README.md": 2,
+    "docs/how-to/embed.md": 1,
     "docs/performance.md": 1,
     "docs/proofs.md": 1,
     "docs/tutorial.md": 2,

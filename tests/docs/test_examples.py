@@ -150,7 +150,7 @@ def test_the_desktop_program_shows_progress_and_cancels(tmp_path: Path) -> None:
 @needs_av
 def test_what_the_desktop_program_leaves_is_gone_on_with_by_the_service(tmp_path: Path) -> None:
     """It quits in the middle; the service completes the same run, and the next start of the program finds it done."""
-    clip(tmp_path / "talk.mp4", seconds=4)
+    clip(tmp_path / "talk.mp4", seconds=6)
     with started("serve") as service:
         read_until_told(service, "started")
         with program("desktop.py", cwd=tmp_path) as desktop:
