@@ -1,5 +1,6 @@
 """The pages that are written from code say what the code says now."""
 
+import argparse
 import re
 import shlex
 import tomllib
@@ -35,14 +36,15 @@ def test_a_command_in_running_text_would_be_understood(page: str, capsys: pytest
     """With all its options; that of a block is typed anyway. The page of commands has its examples so."""
     parser = whole_parser()
     refused = []
-    for found in re.findall(r"`hostler (\w[^`]*)`", text_between_blocks(page)):
-        words = shlex.split(found.replace("\n", " "))
-        if USAGE.search(found) or is_a_name(words):
+    for code in re.findall(r"`([^`]+)`", text_between_blocks(page)):
+        typed = re.search(r"(?:^| )hostler (\w.*)", " ".join(code.split()))
+        words = shlex.split(typed[1]) if typed and not USAGE.search(code) else []
+        if is_a_name(words, parser):
             continue
         try:
             parser.parse_args(words)
         except SystemExit:
-            refused.append((found, capsys.readouterr().err.splitlines()[-1]))
+            refused.append((code, capsys.readouterr().err.splitlines()[-1]))
     assert not refused
 
 
@@ -63,9 +65,9 @@ def leaves(nav: object) -> list[str]:
     return [str(nav)]
 
 
-def is_a_name(words: list[str]) -> bool:
-    """Whether they only name a command, as `machine set`."""
-    choices = below(whole_parser())
+def is_a_name(words: list[str], parser: argparse.ArgumentParser) -> bool:
+    """Whether they only name a command, as `machine set`, or nothing."""
+    choices = below(parser)
     for word in words:
         if word not in choices:
             return False
