@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hostler.views.lifecycle import lifecycle_section
+from scripts.reference.lifecycle import lifecycle_part
 from store.lifecycle import MOVES, Status
 
 ROOT = Path(__file__).parent.parent
@@ -38,7 +38,7 @@ def test_every_module_says_what_it_is() -> None:
 
 
 def test_the_diagram_leaves_no_move_out() -> None:
-    section = lifecycle_section()
+    section = lifecycle_part()
     ends = {Status.CANCELLED, Status.INCOMPATIBLE}
     for before, moves in MOVES.items():
         for after in moves - ends - {before}:

@@ -5,11 +5,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from hostler.views.lifecycle import with_current_section
 from scripts.reference.commands import commands_page
 from scripts.reference.errors import errors_page
 from scripts.reference.events import events_page
-from scripts.reference.examples import with_current_examples
+from scripts.reference.examples import examples_part
+from scripts.reference.lifecycle import lifecycle_part
+from scripts.reference.parts import with_part
 from scripts.reference.policy import policy_page
 
 ROOT: Final = Path(__file__).parents[2]
@@ -24,13 +25,13 @@ WHOLE: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
 )
 """Page → what it must say now."""
 
-PARTS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
+PARTS: Final[Mapping[str, tuple[str, Callable[[], str]]]] = MappingProxyType(
     {
-        "docs/examples.md": with_current_examples,
-        "docs/explanation/life-of-a-node.md": with_current_section,
+        "docs/examples.md": ("examples", examples_part),
+        "docs/explanation/life-of-a-node.md": ("lifecycle", lifecycle_part),
     }
 )
-"""Page → its text, made current, of its text."""
+"""Page → the part of it that is written, and what that must say now."""
 
 PAGES: Final = (*WHOLE, *PARTS)
 
@@ -48,7 +49,11 @@ def current(page: str) -> str:
         page: One of `PAGES`.
 
     Raises:
-        ValueError: The code has something of which nobody has said what it means; the message says where to.
+        ValueError: The code has something of which nobody has said what it means, or the page has lost the marks of
+            its part; the message says what to do.
 
     """
-    return WHOLE[page]() if page in WHOLE else PARTS[page](now(page))
+    if page in WHOLE:
+        return WHOLE[page]()
+    name, part = PARTS[page]
+    return with_part(now(page), name, part())

@@ -8,21 +8,12 @@ from typing import Final
 from scripts.reference.tables import table
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
-BEGIN: Final = "<!-- examples: written by scripts/docs -->"
-END: Final = "<!-- /examples -->"
 
 
-def with_current_examples(text: str) -> str:
-    """Return a page with the table between the marks made current.
-
-    Args:
-        text: The page; it holds both marks.
-
-    """
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+def examples_part() -> str:
+    """Return a table of all of them."""
     rows = [(f"`{path.name}`", summary(path), f"`{typed(path)}`") for path in examples()]
-    return f"{before}{BEGIN}\n\n{table('file', 'shows', 'type', rows=rows)}\n{END}{after}"
+    return table("file", "shows", "type", rows=rows)
 
 
 def examples() -> list[Path]:

@@ -10,6 +10,7 @@ import pytest
 
 from scripts.reference import PAGES, current, now
 from scripts.reference.commands import below, whole_parser
+from scripts.reference.parts import with_part
 from scripts.reference.told import rows_of
 from tests.docs.blocks import PAGES as DOCUMENTS
 from tests.docs.blocks import ROOT, text_between_blocks
@@ -46,6 +47,17 @@ def test_a_command_in_running_text_would_be_understood(page: str, capsys: pytest
         except SystemExit:
             refused.append((code, capsys.readouterr().err.splitlines()[-1]))
     assert not refused
+
+
+def test_a_part_of_a_page_is_written_between_its_marks_and_nowhere_else() -> None:
+    """What people write around it stays; a page without the marks is refused, not changed."""
+    page = "before\n<!-- keys: written by scripts/docs -->\nold\n<!-- /keys -->\nafter\n"
+    written = with_part(page, "keys", "new\n")
+    assert written == "before\n<!-- keys: written by scripts/docs -->\n\nnew\n\n<!-- /keys -->\nafter\n"
+    assert with_part(written, "keys", "new") == written
+    for broken in ("before\n", page * 2, page.replace("<!-- /keys -->", "")):
+        with pytest.raises(ValueError, match="put the marks back"):
+            with_part(broken, "keys", "new")
 
 
 def test_every_page_stands_in_the_navigation_of_the_site() -> None:
