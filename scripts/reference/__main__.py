@@ -11,16 +11,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/docs", description=(__doc__ or "").strip())
     parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 if something is stale")
     check = parser.parse_args().check
-    try:
-        texts = {page: current(page) for page in PAGES}
-    except ValueError as error:
-        sys.exit(f"scripts/docs: {error}")
-    stale = [page for page, text in texts.items() if now(page) != text]
-    for page in stale:
+    wrong = 0
+    for page in PAGES:
+        try:
+            text = current(page)
+        except ValueError as error:
+            print(f"scripts/docs: {page}: {error}", file=sys.stderr)
+            wrong += 1
+            continue
+        if text == now(page):
+            continue
         print(f"scripts/docs: {page} is {'not current; run scripts/docs --pages' if check else 'written anew'}")
-        if not check:
-            (ROOT / page).write_text(texts[page], encoding="utf-8")
-    return 1 if check and stale else 0
+        if check:
+            wrong += 1
+        else:
+            (ROOT / page).write_text(text, encoding="utf-8")
+    return min(wrong, 1)
 
 
 if __name__ == "__main__":
