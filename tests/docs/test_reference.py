@@ -1,6 +1,7 @@
 """The pages that are written from code say what the code says now."""
 
 import argparse
+import ast
 import re
 import shlex
 import tomllib
@@ -10,8 +11,10 @@ import pytest
 
 from scripts.reference import PAGES, current, now
 from scripts.reference.commands import below, whole_parser
+from scripts.reference.events import KINDS
 from scripts.reference.parts import with_part
 from scripts.reference.told import rows_of
+from store.contracts import Event, EventKind
 from tests.docs.blocks import PAGES as DOCUMENTS
 from tests.docs.blocks import ROOT, text_between_blocks
 
@@ -47,6 +50,20 @@ def test_a_command_in_running_text_would_be_understood(page: str, capsys: pytest
         except SystemExit:
             refused.append((code, capsys.readouterr().err.splitlines()[-1]))
     assert not refused
+
+
+def test_events_are_told_with_all_the_data_that_the_code_gives_them() -> None:
+    """As far as it is given by name; what every event has stands in a table of its own."""
+    given: dict[str, set[str]] = {}
+    for path in (ROOT / "actors").rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match call:
+                case ast.Call(args=[ast.Attribute(value=ast.Name(id="EventKind"), attr=kind), *_], keywords=words):
+                    given.setdefault(kind, set()).update(word.arg for word in words if word.arg)
+    assert given
+    for kind, names in given.items():
+        told = re.findall(r"\w+", KINDS[EventKind[kind]][1])
+        assert names - {*Event.model_fields} <= {*told}, f"KINDS in scripts/reference/events.py does not tell of {kind}"
 
 
 def test_a_part_of_a_page_is_written_between_its_marks_and_nowhere_else() -> None:
