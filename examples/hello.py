@@ -1,6 +1,8 @@
 """The smallest workflow in Python: two operations, a compute function, and a program.
 
-hostler run examples/hello.py -i name=Ann -i times=3
+    hostler run examples/hello.py -i name=Ann -i times=3
+
+Its inputs are the parameters of the workflow: text is taken as it is typed, a number as JSON.
 """
 
 from pydantic import BaseModel

@@ -1,5 +1,8 @@
 """A stand-in for a command-line agent: it reads a request, plans one step for each sentence, and answers.
 
+    echo '{"objective": "plan", "input": {"text": "Sweep."}, "budget": null, "evidence": []}' |
+      python examples/stand_in_agent.py
+
 A real one would think. What matters here is the form: one JSON object in, one out, everything else to standard error.
 """
 

@@ -1,4 +1,9 @@
-"""A worker: takes work until there is none for a while, says that it lives while it works, and brings the result."""
+"""A worker: takes work until there is none for a while, says that it lives while it works, and brings the result.
+
+    python examples/worker.py ann
+
+The name is its own. It does what waits for workers in any run, as in examples/agents.toml.
+"""
 
 import sys
 import time

@@ -12,9 +12,12 @@ TYPE_CHECKING = False  # what type checkers know by this name, without the impor
 if TYPE_CHECKING:
     from typing import Any
 
+    from actors.actions import NodeChanged, RunChanged, RunLeft
     from actors.context import Completed, Context
     from actors.control import OperationAborted
     from actors.failures import OperationFailed
+    from actors.host_messages import RunLost
+    from actors.messages import Progress
     from actors.operations import Compute, ExactPlan, Operation, Preparation, Previous, Reconciliation
     from actors.outcomes import Finding
     from actors.planner import Planning
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from hostler.compiler import Compiled, compile_workflow
     from hostler.config import Config
     from hostler.host import Host
-    from hostler.hosted_run import Run
+    from hostler.hosted_run import Outcome, Run
     from hostler.loading import load
     from hostler.work_client import Work, Worker
     from hostres.errors import Code, HostlerError
@@ -31,9 +34,12 @@ if TYPE_CHECKING:
     from store.policy import Backoff, Effect, FailureCode, Heartbeat, Isolation, Policy, PreparationKind, Resume, Retry
 
 _HOMES = {
+    "actors.actions": ("NodeChanged", "RunChanged", "RunLeft"),
     "actors.context": ("Completed", "Context"),
     "actors.control": ("OperationAborted",),
     "actors.failures": ("OperationFailed",),
+    "actors.host_messages": ("RunLost",),
+    "actors.messages": ("Progress",),
     "actors.outcomes": ("Finding",),
     "actors.operations": ("Compute", "ExactPlan", "Operation", "Preparation", "Previous", "Reconciliation"),
     "actors.planner": ("Planning",),
@@ -41,7 +47,7 @@ _HOMES = {
     "hostler.compiler": ("Compiled", "compile_workflow"),
     "hostler.config": ("Config",),
     "hostler.host": ("Host",),
-    "hostler.hosted_run": ("Run",),
+    "hostler.hosted_run": ("Outcome", "Run"),
     "hostler.loading": ("load",),
     "hostler.work_client": ("Work", "Worker"),
     "hostres.errors": ("Code", "HostlerError"),
@@ -81,20 +87,26 @@ __all__ = [
     "Host",
     "HostlerError",
     "Isolation",
+    "NodeChanged",
     "NodeHandle",
     "Operation",
     "OperationAborted",
     "OperationFailed",
+    "Outcome",
     "Planning",
     "Policy",
     "Preparation",
     "PreparationKind",
     "Previous",
+    "Progress",
     "Reconciliation",
     "Resume",
     "Retry",
     "Run",
+    "RunChanged",
+    "RunLeft",
     "RunLimits",
+    "RunLost",
     "Work",
     "Worker",
     "Workflow",

@@ -132,7 +132,14 @@ class Host:
         return self._store.commits
 
     def submit(
-        self, workflow: Any, /, *, folder: Path | None = None, submission_key: str | None = None, **inputs: Any
+        self,
+        workflow: Any,
+        /,
+        *,
+        folder: Path | None = None,
+        submission_key: str | None = None,
+        entrusted: bool = False,
+        **inputs: Any,
     ) -> Run:
         """Compile *workflow* with *inputs*, store the run and work on it.
 
@@ -140,6 +147,7 @@ class Host:
             workflow: What `@workflow` made.
             folder: Where relative paths of its inputs and outputs belong; None is the current folder.
             submission_key: What the caller calls this run: submitting it again gives the same run, ended or not.
+            entrusted: Leave it to the background service once this host is done with it, be it that it closes.
             **inputs: The workflow's inputs.
 
         Raises:
@@ -147,13 +155,14 @@ class Host:
 
         """
         compiled = compile_workflow(workflow, inputs, folder=folder or Path.cwd(), max_nodes=self.config.max_nodes)
-        return self.start(compiled, submission_key=submission_key)
+        return self.start(compiled, submission_key=submission_key, entrusted=entrusted)
 
-    def start(self, compiled: Compiled, *, submission_key: str | None = None) -> Run:
-        """Store a compiled workflow as a new run and work on it."""
+    def start(self, compiled: Compiled, *, submission_key: str | None = None, entrusted: bool = False) -> Run:
+        """Store a compiled workflow as a new run and work on it; the arguments are those of `submit`."""
         entries = self._entries(compiled.source, compiled.plan.bundle_sha256)
         run_id = self.create(compiled, submission_key=submission_key)
-        return self._runs.get(run_id) or self._adopt(run_id, compiled.operations, compiled.computes, entries)
+        known = self._runs.get(run_id)
+        return known or self._adopt(run_id, compiled.operations, compiled.computes, entries, entrusted=entrusted)
 
     def create(self, compiled: Compiled, *, submission_key: str | None = None, entrusted: bool = False) -> str:
         """Store a compiled workflow as a new run, without working on it.
@@ -202,13 +211,14 @@ class Host:
         stands_as: str = answer.stands_as
         return stands_as
 
-    def resume(self, run_id: str, *, accept_incompatible: bool = False) -> Run:
+    def resume(self, run_id: str, *, accept_incompatible: bool = False, entrusted: bool = False) -> Run:
         """Work on a stored run that no host works on.
 
         Args:
             run_id: The run.
             accept_incompatible: Go on without the nodes whose code is missing or was changed: they become
                 incompatible, what depends on them is skipped. Only a person may say so.
+            entrusted: Leave it to the background service once this host is done with it.
 
         Raises:
             HostlerError: not-found; conflict, another host works on it, or this one lacks what it needs; then nothing
@@ -220,7 +230,8 @@ class Host:
             code.check(run_id)
         elif code.lacking:
             self._accept_incompatible(run_id, code.lacking)
-        return self._adopt(run_id, code.operations, code.computes, entries, lacking=code.lacking)
+        found = (code.operations, code.computes, entries)
+        return self._adopt(run_id, *found, lacking=code.lacking, entrusted=entrusted)
 
     def operate(self, run_id: str) -> Outcome:
         """Take up what people asked of a run that no host works on, and hand it back; nothing of it is started.
@@ -327,6 +338,7 @@ class Host:
         *,
         jobs: int | None = None,
         lacking: Mapping[str, str] = MappingProxyType({}),
+        entrusted: bool = False,
     ) -> Run:
         release_at_rest = self._release_at_rest or jobs == 0
         run = self._runs[run_id] = Run(run_id, self, kept=not release_at_rest, notes=ProgressNotes(self._home, run_id))
@@ -340,7 +352,7 @@ class Host:
                 worktrees=self._worktrees,
                 jobs=self.jobs if jobs is None else jobs,
                 release_at_rest=release_at_rest,
-                entrusted=None if jobs == 0 else self._service,
+                entrusted=None if jobs == 0 else self._service or entrusted,
                 subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class
             )
         )

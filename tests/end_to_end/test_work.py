@@ -1,17 +1,14 @@
 """Workers at the command line, in real processes: take, beat, submit, give back; beside hosts that live and die."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from hostler import Worker
-from tests.end_to_end.support import hostler, read_until, started, told
+from tests.end_to_end.support import hostler, read_until, started
 from tests.support import until
 
-ROOT = Path(__file__).parents[2]
 GRAPH = {
     "workflow": {"id": "outside"},
     "nodes": [
@@ -49,20 +46,3 @@ def test_a_worker_goes_on_when_the_host_is_killed_and_another_one_takes_over(gra
         bob.submit(until(bob.next, timeout=30), DONE)
         assert host.wait(timeout=30) == 0
     hostler("verify", run_id)
-
-
-def test_the_example_is_worked_off_by_a_program_and_a_worker(tmp_path):
-    """A stand-in agent plans, a worker of another process does it."""
-    with started("run", str(ROOT / "examples" / "agents.toml"), "-i", "text=Sweep. Water.", cwd=ROOT) as host:
-        (run_id,) = read_until(host, "run_")
-        with subprocess.Popen([sys.executable, str(ROOT / "examples" / "worker.py")], stdout=subprocess.PIPE) as worker:
-            code = host.wait(timeout=30)
-            worker.kill()
-    shown = told("show", run_id)
-    assert (code, shown["outputs"]["plan"]) == (0, "2 steps")
-    assert shown["outputs"]["done"]["steps_done"] == 2
-    spent = [json.loads(line) for line in hostler("events", run_id, "--json").splitlines()]
-    assert [event["data"] for event in spent if event["kind"] == "spending"] == [
-        {"change": "spend", "amount": {"tokens": 2, "cost": "0.01"}},
-        {"change": "spend", "amount": {"tokens": 20, "cost": "0.02"}},
-    ]

@@ -260,6 +260,19 @@ def test_closing_a_host_hands_its_runs_back_and_ends_what_they_started():
     assert node_status(run.run_id, "long") == "ready"
 
 
+@pytest.mark.parametrize("entrusted", [False, True])
+def test_a_run_that_is_entrusted_is_the_service_s_once_its_host_has_closed(entrusted):
+    """The other stands until somebody resumes it; a resume says anew whose it is."""
+    with Host() as host:
+        run_id = host.submit(buys, entrusted=entrusted).run_id
+    with reader() as store:
+        assert store.is_entrusted(run_id) is entrusted
+    with Host() as host:
+        host.resume(run_id, entrusted=not entrusted)
+    with reader() as store:
+        assert store.is_entrusted(run_id) is not entrusted
+
+
 def test_what_is_published_has_its_final_name_in_the_folder_of_the_run(tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()

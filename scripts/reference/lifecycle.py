@@ -1,11 +1,6 @@
 """The life of a node as a mermaid diagram, drawn from the table that the program itself obeys."""
 
-from typing import Final
-
 from store.lifecycle import FINAL, MOVES, RESTING, Status
-
-BEGIN: Final = "<!-- lifecycle: written by scripts/lifecycle-diagram -->"
-END: Final = "<!-- /lifecycle -->"
 
 
 def lifecycle_mermaid() -> str:
@@ -36,33 +31,19 @@ def common_ends() -> frozenset[Status]:
     return frozenset.intersection(*(MOVES[status] for status in Status if status not in FINAL))
 
 
-def lifecycle_section() -> str:
-    """Return the diagram with what it leaves out, between its marks, as the README holds it."""
+def lifecycle_part() -> str:
+    """Return the diagram, with what it leaves out."""
     ends = " or ".join(f"*{status}*" for status in Status if status in common_ends())
     return "\n".join(
         [
-            BEGIN,
             "```mermaid",
             lifecycle_mermaid(),
             "```",
             "",
             f"Not drawn: every unfinished node may also become {ends}.",
             "Yellow rests until a person acts; green is final.",
-            END,
         ]
     )
-
-
-def with_current_section(text: str) -> str:
-    """Return a document with the section between the marks made current.
-
-    Args:
-        text: The document; it holds both marks.
-
-    """
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + lifecycle_section() + after
 
 
 def _id(status: Status) -> str:
