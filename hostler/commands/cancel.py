@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
             return _already_over(subject, json=args.json)
         ask(home, subject, RequestKind.CANCEL, node, reason=args.reason)
         have_it_consumed(reader, subject)
-        status = reader.run(subject.run_id).status
+        status = reader.run(subject.run_id).status if node is None else node_of(reader, subject.run_id, node.key).status
     what = f"node {node.key} of {subject.run_id}" if node else subject.run_id
     said = f"host {subject.run.owner.host} stops it" if subject.owned and subject.run.owner else f"now {status}"
     if args.json:

@@ -283,6 +283,14 @@ def test_one_node_of_a_live_run_is_cancelled_and_the_rest_goes_on(tmp_path: Path
     assert statuses(run_id) == {"a": "cancelled", "b": "completed", "after": "cancelled"}
 
 
+def test_of_a_node_that_is_cancelled_its_own_state_is_told_not_that_of_its_run(tmp_path: Path) -> None:
+    hostler("submit", graph(tmp_path, command("a", "true"), command("b", "true")))
+    assert told("cancel", "-", "--node", "a")["status"] == "cancelled"
+    assert statuses() == {"a": "cancelled", "b": "ready"}
+    hostler("submit", graph(tmp_path, command("a", "true"), command("b", "true")))
+    assert "now cancelled" in hostler("cancel", "-", "--node", "a")
+
+
 def test_a_run_that_nobody_works_on_is_cancelled_here(tmp_path: Path) -> None:
     hostler("submit", graph(tmp_path, ECHO))
     assert told("cancel", "-")["status"] == "cancelled"
