@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXIT_INTERRUPTED = 130
+LIGHT = ("exec", "runs")
+"""Commands that read plain arguments themselves: their modules have `read_plain`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,14 +51,14 @@ def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         sys.stdout.write(f"hostler {__version__}\n")
         return 0
-    if arguments[:1] == ["exec"]:
+    if arguments and arguments[0] in LIGHT:
         gc.disable()  # what is imported stays
-        from hostler.commands import exec as command  # noqa: PLC0415
-
+        command = getattr(__import__("hostler.commands", fromlist=[arguments[0]]), arguments[0])
         gc.enable()
         plain = command.read_plain(arguments[1:])
         if plain is not None:
-            return command.run(plain)
+            code: int = command.run(plain)
+            return code
     from hostler.command_line import run_command  # noqa: PLC0415  the parser alone costs as much as a bare Python
 
     return run_command(arguments)

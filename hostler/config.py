@@ -11,11 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-import platformdirs
-
 from hostler.limits import MAX_NODES
-from hostler.refusals import invalid, require_utf8
+from hostler.refusals import invalid
 from hostler.service_settings import SERVICE_KEYS, ServiceSettings, service_settings
+from hostler.state_folder import state_folder
 from hostres.configuration import configuration_path, read_configuration
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
@@ -24,7 +23,6 @@ from hostres.settings import MACHINE_KEYS, MachineSettings, machine_settings
 if TYPE_CHECKING:
     from store.rules import Rule
 
-HOME: Final = "HOSTLER_HOME"
 KNOWN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"authority": ("confirm", "rule"), "limits": ("nodes",), "machine": MACHINE_KEYS, "service": SERVICE_KEYS}
 )
@@ -87,11 +85,9 @@ class Config:
         path = configuration_path(environ)
         settings = read_configuration(path)
         _check_keys(settings, path)
-        home = environ.get(HOME)
         own_rules, on_terminal = _authority(settings, path)
-        place = _named(home) if home else platformdirs.user_state_path("hostler").absolute()
         return cls(
-            home=require_utf8(place, "the state folder"),
+            home=state_folder(environ),
             machine_folder=machine_folder(environ),
             machine=machine_settings(environ),
             config_path=path,
@@ -101,13 +97,6 @@ class Config:
             own_rules=own_rules,
             on_terminal=on_terminal,
         )
-
-
-def _named(home: str) -> Path:
-    try:
-        return Path(home).expanduser().absolute()
-    except RuntimeError:
-        raise invalid(f"{HOME} is {home!r}: there is no such user", "give the folder as an absolute path") from None
 
 
 def _check_keys(settings: Mapping[str, Any], path: Path) -> None:

@@ -2,12 +2,9 @@
 
 import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from typing import IO, Any, Final
-
-import orjson
 
 PIPE_WIDTH: Final = 120
 
@@ -28,13 +25,24 @@ def print_json(value: Any, *, compact: bool = False) -> None:
         compact: In one line, for streams of them.
 
     """
+    import orjson  # noqa: PLC0415  the list of runs is there before it is imported
+
     text = orjson.dumps(value, option=0 if compact else orjson.OPT_INDENT_2).decode()
     _write(_kept[-1] if _kept else sys.stdout, text)
 
 
 def width() -> int:
     """Return how many columns standard output has; a pipe has some, too."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    return terminal_width() or PIPE_WIDTH
+
+
+def terminal_width() -> int | None:
+    """Return how many columns a terminal at standard output has; None for a pipe, which takes lines of any length."""
+    if not sys.stdout.isatty():
+        return None
+    import shutil  # noqa: PLC0415  its archive formats take longer to import than the terminal to be asked
+
+    return shutil.get_terminal_size().columns
 
 
 @contextlib.contextmanager

@@ -11,8 +11,9 @@ from hostler.config import Config
 from hostres.errors import Code, HostlerError
 from store.contracts import NodeRecord
 from store.home import Home
+from store.patterns import NEWEST, PREFIX
 from store.plans import GraphPlan
-from store.reader import NEWEST, PREFIX, Reader, RunView
+from store.reader import Reader, RunView
 
 
 @contextmanager

@@ -10,15 +10,15 @@ from pydantic import JsonValue
 
 from hostler.views.budgets import books_of, budget_json, budget_lines, more_retries, usage_json, waits
 from hostler.views.naming import executor_name, runs_text
+from hostler.views.owners import IMPORTED, owner_note
 from hostler.views.terminal import duration, harmless, shown_path, table
 from store.budgets import Books
 from store.contracts import Grant, NodeRecord
 from store.evidence import documents
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
 from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
-from store.reader import Owner, RunView
+from store.reader import RunView
 
-IMPORTED: Final = "imported"
 CANCELLING: Final = " (cancelling)"
 """Beside what still runs although it was cancelled: it is not called so before nothing of it lives."""
 
@@ -254,29 +254,6 @@ def owner_lines(run: RunView) -> list[str]:
     if run.imported:
         return [f"{IMPORTED}: a record of what was done elsewhere, to be looked at"]
     return [note] if (note := owner_note(run.record.run_id, run.status, run.owner)) else []
-
-
-def owner_note(run_id: str, status: RunStatus, owner: Owner | None) -> str:
-    """Return who works on a run, or what to type if nobody does though there is work left; else nothing.
-
-    Args:
-        run_id: The run.
-        status: Its status.
-        owner: Who claims it.
-
-    """
-    go_on = f"go on with: hostler resume {run_id}"
-    if owner is not None and owner.alive:
-        return f"host {owner.host} works on it"
-    if owner is not None:
-        return f"no host works on it: {owner.host} is gone; {go_on}"
-    match status:
-        case RunStatus.PLANNED:
-            return f"no host works on it; start it with: hostler resume {run_id}"
-        case RunStatus.RUNNING:
-            return f"stopped; {go_on}"
-        case _:
-            return ""
 
 
 def seconds_since(start: str) -> float:

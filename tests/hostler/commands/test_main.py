@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ import hostler
 from hostler import __main__ as program
 from hostler.commands import COMMANDS, module_of
 from hostres.errors import EXIT_CODES, Code, HostlerError
+from tests.hostler.views.support import PLAN
+from tests.store.support import Setting, record_of
 
 
 class Fails(types.ModuleType):
@@ -154,4 +157,21 @@ def test_light_commands_import_nothing_heavy(arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=30, check=True
     )
+    assert done.stdout.splitlines()[-1] == "HEAVY"
+
+
+def test_a_list_of_runs_imports_no_parser_and_nothing_that_reads_records(tmp_path: Path) -> None:
+    """`hostler runs` starts as `hostler exec` does; each of these takes as long as all the rest of it."""
+    setting = Setting(Path(os.environ["HOSTLER_HOME"]))
+    setting.store.create(record_of(PLAN), PLAN, bundle=None)
+    setting.close()
+    heavy = (
+        "argparse dataclasses fasteners inspect orjson platformdirs psutil pydantic pykka rich shutil subprocess yaml"
+    )
+    script = (
+        "import sys\nfrom hostler.__main__ import main\nmain(['runs'])\n"
+        f"print('HEAVY', *sorted(set('{heavy}'.split()) & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert "podcast" in done.stdout
     assert done.stdout.splitlines()[-1] == "HEAVY"

@@ -9,7 +9,8 @@ from hostler.views.why import Scene, why_node, why_run
 from hostres.leftovers import Leftover
 from hostres.rows import ADMITTED, WAITING, Blocked, Row
 from store.lifecycle import RunStatus, Status
-from store.reader import Owner, RunView
+from store.reader import RunView
+from store.run_list import Owner
 from tests.hostler.views.support import AT, FAILURE, NODE_SHA, PLAN, RUN_ID, node, record
 
 KEYS = [each.key for each in PLAN.nodes]
