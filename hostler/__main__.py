@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXIT_INTERRUPTED = 130
+DEBUG = "--debug"
 LIGHT = ("exec", "runs")
 """Commands that read plain arguments themselves: their modules have `read_plain`."""
 
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
         from hostler.troubles import tell  # noqa: PLC0415
 
-        code = tell(error, debug="--debug" in arguments[:1])
+        code = tell(error, debug=_debugs(arguments))
     if argv is None:
         gc.freeze()  # the process ends: to look once more for garbage among all that lives takes as long as a start
     return code
@@ -61,7 +62,18 @@ def _run(arguments: list[str]) -> int:
             return code
     from hostler.command_line import run_command  # noqa: PLC0415  the parser alone costs as much as a bare Python
 
-    return run_command(arguments)
+    try:
+        return run_command(arguments)
+    except SystemExit:
+        sys.stdout.flush()  # the help, to a reader that may be gone
+        raise
+
+
+def _debugs(arguments: list[str]) -> bool:
+    """Say whether `--debug` is among the words that are ours, not those of a command to run."""
+    named = next((word for word in arguments if word != DEBUG), "")
+    ours = arguments[: arguments.index(named) + 2] if named == "exec" else arguments
+    return DEBUG in (ours[: ours.index("--")] if "--" in ours else ours)
 
 
 if __name__ == "__main__":

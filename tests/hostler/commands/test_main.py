@@ -11,7 +11,8 @@ import pytest
 
 import hostler
 from hostler import __main__ as program
-from hostler.commands import COMMANDS, module_of
+from hostler.command_line import parsed, parser_of
+from hostler.commands import COMMANDS, module_of, runs
 from hostres.errors import EXIT_CODES, Code, HostlerError
 from tests.hostler.views.support import PLAN
 from tests.store.support import Setting, record_of
@@ -57,8 +58,10 @@ def test_a_bug_is_one_line_that_says_how_to_see_more(
 def test_with_debug_there_is_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert failing(monkeypatch, HostlerError(Code.CONFLICT, "no", "wait"), "--debug") == 5
     assert "Traceback" in capsys.readouterr().err
-    with pytest.raises(ZeroDivisionError):
-        failing(monkeypatch, ZeroDivisionError(), "--debug")
+    assert failing(monkeypatch, ZeroDivisionError("by zero"), "--debug") == 70
+    error = capsys.readouterr().err
+    assert "Traceback" in error
+    assert error.splitlines()[-1].startswith("hostler: error[internal]: ZeroDivisionError: by zero; ")
 
 
 def test_ctrl_c_is_130_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,3 +178,21 @@ def test_a_list_of_runs_imports_no_parser_and_nothing_that_reads_records(tmp_pat
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
     assert "podcast" in done.stdout
     assert done.stdout.splitlines()[-1] == "HEAVY"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "--json", "--limit 3", "--status failed", "--limit 3 --json --status planned", "--limit 2 --limit 3"],
+)
+def test_runs_reads_its_arguments_as_the_parser_does(words: str) -> None:
+    plain = runs.read_plain(words.split())
+    assert plain is not None
+    args = vars(parsed(parser_of("runs"), ["runs", *words.split()]))
+    assert {name: args[name] for name in vars(plain)} == vars(plain)
+
+
+@pytest.mark.parametrize(
+    "words", ["--limit 0", "--limit x", "--status", "--status x", "--jsn", "x", "--help", "--limit"]
+)
+def test_what_is_rare_or_wrong_is_left_to_the_parser(words: str) -> None:
+    assert runs.read_plain(words.split()) is None
