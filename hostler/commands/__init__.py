@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "machine": "show or change what the machine has, take back a ticket",
         "top": "show who holds the machine and who waits",
         "doctor": "check the installation and the machine",
+        "schema": "print the JSON Schema of what a command prints with --json",
     }
 )
 """Name → summary, in the order in which `--help` lists them."""

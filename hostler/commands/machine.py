@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, command_parser
+from hostler.json_format import versioned
 from hostler.views.machine_rules import rules_text
 from hostres.capacities import Capacities, capacities, set_capacities
 from hostres.claims import describe
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         with _ended_in_order():
             set_capacities(machine_folder(os.environ), os.environ, changes)
     found = capacities(machine_folder(os.environ), os.environ)
-    sys.stdout.write(json.dumps(_to_json(found), indent=2) + "\n" if args.json else _text(found))
+    sys.stdout.write(json.dumps(versioned(_to_json(found)), indent=2) + "\n" if args.json else _text(found))
     return 0
 
 
@@ -115,7 +116,7 @@ def _revoke(args: argparse.Namespace) -> int:
     rows = [row for row in snapshot(machine_folder(os.environ)).tickets if (row.ticket, row.state) == (number, REVOKED)]
     if args.json:
         shape = rows[0].to_json() if rows else {"ticket": number, "state": REVOKED, "processes": []}
-        sys.stdout.write(json.dumps(shape, indent=2) + "\n")
+        sys.stdout.write(json.dumps(versioned(shape), indent=2) + "\n")
     else:
         sys.stdout.write(_taken(number, rows))
     return 0

@@ -3,8 +3,10 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final
+
+from hostler.json_format import versioned
 
 PIPE_WIDTH: Final = 120
 
@@ -17,8 +19,8 @@ def print_line(text: str) -> None:
     _write(sys.stdout, text)
 
 
-def print_json(value: Any, *, compact: bool = False) -> None:
-    """Write one JSON value.
+def print_json(value: Mapping[str, Any], *, compact: bool = False) -> None:
+    """Write one JSON object, with the version of its format.
 
     Args:
         value: JSON.
@@ -27,7 +29,7 @@ def print_json(value: Any, *, compact: bool = False) -> None:
     """
     import orjson  # noqa: PLC0415  the list of runs is there before it is imported
 
-    text = orjson.dumps(value, option=0 if compact else orjson.OPT_INDENT_2).decode()
+    text = orjson.dumps(versioned(value), option=0 if compact else orjson.OPT_INDENT_2).decode()
     _write(_kept[-1] if _kept else sys.stdout, text)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, command_parser
+from hostler.json_format import versioned
 from hostler.views.machine import fitted, machine_lines
 from hostler.views.terminal import is_terminal
 from hostres.folders import machine_folder
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the machine, on a terminal again and again until `q` or Ctrl-C."""
     folder = machine_folder(os.environ)
     if args.json:
-        sys.stdout.write(json.dumps(snapshot(folder).to_json(), indent=2) + "\n")
+        sys.stdout.write(json.dumps(versioned(snapshot(folder).to_json()), indent=2) + "\n")
     elif args.once or not is_terminal():
         sys.stdout.write("".join(f"{line}\n" for line in machine_lines(snapshot(folder))))
     else:

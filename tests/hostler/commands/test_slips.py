@@ -52,6 +52,7 @@ def run_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         ("plan podcast.py -i sorce=x -i out=y", 2, "source"),
         ("exec --claim fmpeg=1 -- true", 2, "ffmpeg"),
         ("machine set fmpeg=", 4, "ffmpeg"),
+        ("schema shwo", 4, "show"),
     ],
 )
 def test_what_was_meant_is_named(

@@ -1,0 +1,30 @@
+"""Writes what the package ships of its own command line: a JSON Schema for each output."""
+
+import json
+from pathlib import Path
+
+from hostler.output_schemas import FOLDER, file_of
+from scripts.output_shapes import SHAPES, schema_of
+
+
+def files() -> dict[Path, str]:
+    """Return the text of each file by its place."""
+    return {FOLDER / file_of(command): _text(schema_of(command)) for command in SHAPES}
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write them all; take away what no command has."""
+    wanted = files()
+    for path in FOLDER.glob("*.json"):
+        if path not in wanted:
+            path.unlink()
+    for path, text in wanted.items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
