@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 DEBUG = "--debug"
-LIGHT = ("exec", "runs")
+LIGHT = ("complete", "exec", "runs")
 """Commands that read plain arguments themselves: their modules have `read_plain`."""
 
 

@@ -38,6 +38,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "top": "show who holds the machine and who waits",
         "doctor": "check the installation and the machine",
         "schema": "print the JSON Schema of what a command prints with --json",
+        "completion": "print what makes a shell complete commands, runs and nodes",
     }
 )
 """Name → summary, in the order in which `--help` lists them."""

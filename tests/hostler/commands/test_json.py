@@ -22,8 +22,8 @@ from tests.end_to_end.support import command, gate, graph, hostler
 from tests.hostler.views.support import planned
 from tests.store.support import STAMP, Setting, moved, record_of
 
-WITHOUT_JSON = {"exec", "serve"}
-"""They print no data: what a command prints, a log."""
+WITHOUT_JSON = {"completion", "exec", "serve"}
+"""They print no data: a script, what a command prints, a log."""
 
 EXTERNAL = {"key": "review", "executor": {"agent": {"objective": "look"}}}
 

@@ -93,7 +93,7 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
     assert f"hostler {command}" in help_text
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in {"exec", "serve"}])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in {"completion", "exec", "serve"}])
 def test_every_command_that_prints_data_has_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     action = {"machine": ["show"], "work": ["next"], "receipt": ["list"], "service": ["status"]}.get(command, [])
     with pytest.raises(SystemExit):

@@ -41,6 +41,7 @@ def run_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         ("exec --clami ffmpeg=1 -- true", 2, "--claim"),
         ("runs --status=complet", 2, "completed"),
         ("plan podcast.py --format mermiad", 2, "mermaid"),
+        ("completion bsh", 2, "bash"),
         ("why - txt", 4, "text"),
         ("logs - aduio", 4, "audio"),
         ("cancel - --node audoi", 4, "audio"),
