@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
-    parser = command_parser(subparsers, "cancel", description="stop a run or one node of it", example="-")
+    parser = command_parser(
+        subparsers,
+        "cancel",
+        description="stop a run or one node of it",
+        example="-",
+        more=('- --node encode --reason "wrong codec"',),
+    )
     add_run(parser)
     parser.add_argument("--node", metavar="N", help="only this node, and what depends on it")
     add_reason(parser)

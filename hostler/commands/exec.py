@@ -71,6 +71,7 @@ def add(subparsers: "Subparsers") -> None:
         "exec",
         description="run any command under machine-wide admission",
         example="--claim ffmpeg=1 --claim cpu=2 --wait 30s -- ffmpeg -i talk.mp4 talk.wav",
+        more=('--claim whisper=1 --name "captions of talk" -- whisper-cli talk.wav',),
     )
     parser.usage = "hostler exec [--claim RES=N]... [--wait TIME] [--priority N] [--name T] [--tty] -- CMD [ARG]..."
     parser.add_argument(

@@ -26,7 +26,11 @@ ERROR: Final = "error"
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
     parser = command_parser(
-        subparsers, "logs", description="print what the processes of a node wrote", example="- transcode"
+        subparsers,
+        "logs",
+        description="print what the processes of a node wrote",
+        example="- transcode",
+        more=("- transcode --follow", "- transcode --attempt 1 --stream stderr"),
     )
     add_run(parser)
     parser.add_argument("node", metavar="NODE", help="key of the node")

@@ -48,6 +48,7 @@ def add(subparsers: "Subparsers") -> None:
         under="machine",
         description="change capacities, in force at once and in the configuration",
         example="cpu=6 ffmpeg=3 gpu=1",
+        more=("gpu=  # take back what was set",),
     )
     change.add_argument(
         "changes",

@@ -52,7 +52,11 @@ def add(subparsers: "Subparsers") -> None:
     from hostler.commands.arguments import add_json, command_parser, positive  # noqa: PLC0415  see `read_plain`
 
     parser = command_parser(
-        subparsers, "runs", description="list runs, newest first", example="--status approval-required"
+        subparsers,
+        "runs",
+        description="list runs, newest first",
+        example="--status approval-required",
+        more=("--limit 5 --json",),
     )
     parser.add_argument("--status", choices=STATUSES, metavar="S", help=f"only runs of that status: {_listed()}")
     parser.add_argument(

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
-    parser = command_parser(subparsers, "show", description="show a run and its nodes", example="-")
+    parser = command_parser(
+        subparsers, "show", description="show a run and its nodes", example="-", more=("run_01m8 --json",)
+    )
     add_run(parser)
     add_json(parser)
 

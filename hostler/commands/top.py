@@ -35,7 +35,7 @@ REST_OF_SCREEN: Final = "\x1b[J"
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
     parser = command_parser(
-        subparsers, "top", description="show who holds the machine and who waits", example="--once --json"
+        subparsers, "top", description="show who holds the machine and who waits", example="--once --json", more=("",)
     )
     parser.add_argument("--once", action="store_true", help="print it once; so it is anyway when not on a terminal")
     add_json(parser, "print one JSON object, once")

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
     parser = command_parser(
-        subparsers, "verify", description="prove runs, or an archive of one, from what is stored", example="-"
+        subparsers,
+        "verify",
+        description="prove runs, or an archive of one, from what is stored",
+        example="-",
+        more=("talk.hostler-run.tar", "--all --no-files"),
     )
     parser.add_argument(
         "targets",
