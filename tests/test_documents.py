@@ -29,6 +29,7 @@ from hostler.operations.probing import Media
 from hostler.registry import Registry
 from hostres.claims import default_capacity
 from hostres.coordinator import Coordinator
+from hostres.errors import EXIT_CODES, Code
 from store.policy import MIB, Effect, Policy, Resume, Retry
 
 ROOT: Final = Path(__file__).parent.parent
@@ -241,6 +242,12 @@ def test_a_key_taken_out_of_the_configuration_stays_in_force_until_it_is_taken_b
     assert main(["machine", "set", "ffmpeg=3"]) == 0
     assert ffmpeg() == 3
     assert "ffmpeg = 3" in file.read_text(encoding="utf-8")
+
+
+def test_errors_has_every_code_with_its_exit_code_and_no_other() -> None:
+    told = {name: int(rest.split(" | ")[0]) for name, rest in rows("docs/errors.md").items()}
+    assert told == {code.value: exits for code, exits in EXIT_CODES.items()}
+    assert {*told} == {*values(Code)}
 
 
 def test_errors_that_name_a_page_name_one_that_exists() -> None:
