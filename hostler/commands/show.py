@@ -4,8 +4,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hostler.commands.arguments import add_json, add_run, command_parser
-from hostler.commands.output import print_json, print_line
+from hostler.commands.output import print_json, print_line, terminal_width
 from hostler.commands.places import reading, whole
+from hostler.views.colours import paint_for
 from hostler.views.show import show_json, show_text
 
 if TYPE_CHECKING:
@@ -30,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(show_json(stored, plan, nodes, grants))
     else:
-        print_line(show_text(stored, plan, nodes, grants))
+        print_line(show_text(stored, plan, nodes, grants, width=terminal_width(), paint=paint_for()))
     return 0

@@ -9,6 +9,7 @@ import orjson
 from pydantic import JsonValue
 
 from hostler.views.budgets import books_of, budget_json, budget_lines, more_retries, usage_json, waits
+from hostler.views.colours import Paint, plain
 from hostler.views.naming import executor_name, runs_text
 from hostler.views.owners import IMPORTED, owner_note
 from hostler.views.terminal import duration, harmless, shown_path, table
@@ -135,20 +136,44 @@ def _correction_lines(grants: Iterable[Grant]) -> list[str]:
     return ["", *map(harmless, lines)] if lines else []
 
 
-def show_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], grants: Sequence[Grant] = ()) -> str:
-    """Return a run for people: its state, its nodes, what was corrected, what waits and what to type next."""
+def show_text(
+    run: RunView,
+    plan: GraphPlan,
+    nodes: Sequence[NodeRecord],
+    grants: Sequence[Grant] = (),
+    *,
+    width: int | None = None,
+    paint: Paint = plain,
+) -> str:
+    """Return a run for people: its state, its nodes, what was corrected, what waits and what to type next.
+
+    Args:
+        run: The run.
+        plan: Its graph plan.
+        nodes: Its nodes, in the order of the plan.
+        grants: What people granted.
+        width: Columns of the terminal, to which the table of nodes is fitted; None for as many as it takes.
+        paint: How a status is printed.
+
+    """
     record = run.record
     planned = {node.key: node for node in plan.nodes}
     going = CANCELLING if is_cancelling(run) else ""
     lines = [
-        f"{record.run_id}  {record.workflow}@{record.workflow_version}  {run.status}{going}",
+        f"{record.run_id}  {record.workflow}@{record.workflow_version}  {paint(run.status, run.status)}{going}",
         f"plan {record.plan_sha256}",
         f"created {record.created_at} by {harmless(record.principal)} in {harmless(shown_path(record.folder))}",
         *_times(run),
         *owner_lines(run),
         "",
         counts_text(nodes),
-        table(("NODE", "STATUS", "TRIES", "TOOK", "RUNS"), [_row(planned[node.key], node) for node in nodes]),
+        table(
+            ("NODE", "STATUS", "TRIES", "TOOK", "RUNS"),
+            [_row(planned[node.key], node) for node in nodes],
+            width=width,
+            elastic=(4,),
+            paint={1: lambda padded, status: paint(padded, status.removesuffix(CANCELLING))},
+        ),
     ]
     lines += _correction_lines(grants)
     failures = failure_lines(run, plan, [node for node in nodes if node.failure is not None])

@@ -6,8 +6,11 @@ import pytest
 
 from hostler.views.colours import COLOUR_OF, paint_for
 from hostler.views.runs import runs_text
+from hostler.views.show import show_text
 from store.lifecycle import RunStatus, Status
+from store.reader import RunView
 from store.run_list import RunRow
+from tests.hostler.views.support import PLAN, node, record
 
 ROW = RunRow(
     run_id="run_01jd0000000000000000000000",
@@ -67,3 +70,22 @@ def test_colour_does_not_count_as_width() -> None:
     stripped = painted.replace("\x1b[32m", "").replace("\x1b[0m", "")
     assert stripped == runs_text([ROW])
     assert painted != stripped
+
+
+def test_what_nodes_run_is_cut_before_their_keys_are() -> None:
+    run = RunView(
+        record=record(),
+        status=RunStatus.RUNNING,
+        started_at=None,
+        finished_at=None,
+        owner=None,
+        summary=None,
+        cancelled=False,
+    )
+    nodes = [node(each.key, Status.PENDING) for each in PLAN.nodes]
+    wide, narrow = (
+        [line for line in show_text(run, PLAN, nodes, width=width).splitlines() if "pending  " in line]
+        for width in (None, 45)
+    )
+    assert max(map(len, wide)) > 45 >= max(map(len, narrow))
+    assert [line.split()[0] for line in narrow] == [each.key for each in PLAN.nodes]
