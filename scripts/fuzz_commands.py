@@ -52,8 +52,8 @@ NONSENSE: Final = (
     "\n", "\x1b[2J", "é", "\udcff", "💥", "'", "$(x)", "%s", "%(prog)s", "{}", "[]", "null", "x" * 5000, "..", "/",
     "/dev/null", "~nobody-is-called-so/x", "fuzzed.toml", "fuzzed.toml:x", "broken.py", "folder", "folder/x.py",
     "a.b:c", "say", "ask/ok", "ask", "run_", "run_0", "run_zzzzzzzzzzzzzzzzzzzzzzzzzz", "input.json", "name=y", "name",
-    "other=1", "1s", "30d", "0s", "9" * 30 + "w", "1", "2", "agent:x", "human:x", "cost=1", "cost=x", "retries=1",
-    "3f2a…",
+    "other=1", "1s", "30d", "0s", "9" * 30 + "w", "9" * 5000, "1", "2", "agent:x", "human:x", "cost=1", "cost=x",
+    "retries=1", "3f2a…",
 )  # fmt: skip
 
 
