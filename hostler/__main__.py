@@ -20,6 +20,8 @@ EXIT_INTERRUPTED = 130
 DEBUG = "--debug"
 LIGHT = ("complete", "exec", "runs")
 """Commands that read plain arguments themselves: their modules have `read_plain`."""
+VALUED = ("--claim", "--name", "--priority", "--wait")
+"""Options of `exec` that take the next word."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,9 +73,17 @@ def _run(arguments: list[str]) -> int:
 
 def _debugs(arguments: list[str]) -> bool:
     """Say whether `--debug` is among the words that are ours, not those of a command to run."""
-    named = next((word for word in arguments if word != DEBUG), "")
-    ours = arguments[: arguments.index(named) + 2] if named == "exec" else arguments
-    return DEBUG in (ours[: ours.index("--")] if "--" in ours else ours)
+    words = iter(arguments)
+    command = ""
+    for word in words:
+        if word == DEBUG:
+            return True
+        if word == "--" or (command == "exec" and not word.startswith("-")):
+            return False
+        if command == "exec" and word in VALUED:
+            next(words, None)
+        command = command or word
+    return False
 
 
 if __name__ == "__main__":

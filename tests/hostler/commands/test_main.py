@@ -13,6 +13,7 @@ import hostler
 from hostler import __main__ as program
 from hostler.command_line import parsed, parser_of
 from hostler.commands import COMMANDS, module_of, runs
+from hostler.completing.vocabulary import read_vocabulary
 from hostres.errors import EXIT_CODES, Code, HostlerError
 from tests.hostler.views.support import PLAN
 from tests.store.support import Setting, record_of
@@ -62,6 +63,32 @@ def test_with_debug_there_is_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys
     error = capsys.readouterr().err
     assert "Traceback" in error
     assert error.splitlines()[-1].startswith("hostler: error[internal]: ZeroDivisionError: by zero; ")
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("show - --debug", True),
+        ("receipt --debug list -", True),
+        ("--debug exec -- no-such-program", False),
+        ("exec --claim nothing=1 -- true --debug", False),
+        ("exec --claim nothing=1 --debug -- true", True),
+        ("--debug exec --claim nothing=1 -- true", True),
+        ("show -", False),
+    ],
+)
+def test_debug_counts_wherever_it_stands_but_not_among_the_words_of_another_command(
+    words: str, shown: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert program.main(words.split()) in {2, 4, 127}
+    error = capfd.readouterr().err
+    assert ("Traceback" in error) is shown
+    assert error.splitlines()[-1].startswith("hostler: error[")
+
+
+def test_these_are_the_options_of_exec_that_take_the_next_word() -> None:
+    options = read_vocabulary()["below"]["exec"]["options"]
+    assert {*program.VALUED} == {name for name, told in options.items() if "takes" in told}
 
 
 def test_ctrl_c_is_130_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
