@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 EXIT_INTERRUPTED = 130
+DEBUG = "--debug"
+LIGHT = ("complete", "exec", "runs")
+"""Commands that read plain arguments themselves: their modules have `read_plain`."""
+VALUED = ("--claim", "--name", "--priority", "--wait")
+"""Options of `exec` that take the next word."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
         from hostler.troubles import tell  # noqa: PLC0415
 
-        code = tell(error, debug="--debug" in arguments[:1])
+        code = tell(error, debug=_debugs(arguments))
     if argv is None:
         gc.freeze()  # the process ends: to look once more for garbage among all that lives takes as long as a start
     return code
@@ -49,17 +54,36 @@ def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         sys.stdout.write(f"hostler {__version__}\n")
         return 0
-    if arguments[:1] == ["exec"]:
+    if arguments and arguments[0] in LIGHT:
         gc.disable()  # what is imported stays
-        from hostler.commands import exec as command  # noqa: PLC0415
-
+        command = getattr(__import__("hostler.commands", fromlist=[arguments[0]]), arguments[0])
         gc.enable()
         plain = command.read_plain(arguments[1:])
         if plain is not None:
-            return command.run(plain)
+            code: int = command.run(plain)
+            return code
     from hostler.command_line import run_command  # noqa: PLC0415  the parser alone costs as much as a bare Python
 
-    return run_command(arguments)
+    try:
+        return run_command(arguments)
+    except SystemExit:
+        sys.stdout.flush()  # the help, to a reader that may be gone
+        raise
+
+
+def _debugs(arguments: list[str]) -> bool:
+    """Say whether `--debug` is among the words that are ours, not those of a command to run."""
+    words = iter(arguments)
+    command = ""
+    for word in words:
+        if word == DEBUG:
+            return True
+        if word == "--" or (command == "exec" and not word.startswith("-")):
+            return False
+        if command == "exec" and word in VALUED:
+            next(words, None)
+        command = command or word
+    return False
 
 
 if __name__ == "__main__":

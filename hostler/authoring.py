@@ -20,7 +20,8 @@ from hostler.handles import NodeHandle
 from hostler.refusals import invalid
 from hostler.schemas import input_schema, output_schema
 from hostler.workflows import Workflow, declared_inputs
-from store.fields import MAX_SAFE_INTEGER, NAME_PATTERN
+from store.fields import MAX_SAFE_INTEGER
+from store.patterns import NAME_PATTERN
 from store.plans import RunLimits
 from store.policy import MIB, Effect, Isolation, Policy, Resume
 

@@ -35,7 +35,7 @@ from hostler.schemas import ANYTHING, input_schema, output_schema
 from hostler.templates import as_template
 from hostres.errors import HostlerError
 from store.amounts import Demand
-from store.fields import NODE_KEY_PATTERN
+from store.patterns import NODE_KEY_PATTERN
 from store.plans import (
     MAX_PRIORITY,
     AgentExecutor,

@@ -8,22 +8,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import platformdirs
+from typing import TYPE_CHECKING, Any
 
 from hostler.limits import MAX_NODES
-from hostler.refusals import invalid, require_utf8
 from hostler.retention_settings import RetentionSettings, retention_settings
 from hostler.service_settings import ServiceSettings
+from hostler.state_folder import state_folder
 from hostres.configuration import configuration_path, read_configuration, refuse_wrong
 from hostres.folders import machine_folder
 from hostres.settings import MachineSettings, machine_of
 
 if TYPE_CHECKING:
     from store.rules import Rule
-
-HOME: Final = "HOSTLER_HOME"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +82,9 @@ class Config:
             from hostler.configuration_keys import keys_for  # noqa: PLC0415 - most have no such file
 
             refuse_wrong(path, settings, keys_for(settings))
-        home = environ.get(HOME)
         own_rules, on_terminal = _authority(settings, path)
-        place = _named(home) if home else platformdirs.user_state_path("hostler").absolute()
         return cls(
-            home=require_utf8(place, "the state folder"),
+            home=state_folder(environ),
             machine_folder=machine_folder(environ),
             machine=machine_of(settings, path),
             config_path=path,
@@ -101,13 +95,6 @@ class Config:
             own_rules=own_rules,
             on_terminal=on_terminal,
         )
-
-
-def _named(home: str) -> Path:
-    try:
-        return Path(home).expanduser().absolute()
-    except RuntimeError:
-        raise invalid(f"{HOME} is {home!r}: there is no such user", "give the folder as an absolute path") from None
 
 
 def _authority(settings: Mapping[str, Any], path: Path) -> "tuple[tuple[Rule, ...], bool]":

@@ -17,6 +17,9 @@ from hostres.leftovers import NODE, RUN
 LIMIT_S: Final = 300.0
 """No single question to git takes longer; a large checkout may take minutes."""
 
+LONGEST: Final = 2000
+"""Characters of git's own words that are repeated."""
+
 _SETTINGS: Final = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -114,15 +117,20 @@ class Git:
         except OSError as error:
             raise GitError(f"git cannot be run in {self.folder}: {error.strerror}") from error
         if done.returncode not in codes:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            why = said[-1] if said else f"exit code {done.returncode}"
-            raise GitError(f"git {words[0]} in {self.folder}: {why}"[:2000])
+            why = _said(done.stderr) or f"exit code {done.returncode}"
+            raise GitError(f"git {words[0]} in {self.folder}: {why}"[:LONGEST])
         return done
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         above = {"GIT_CEILING_DIRECTORIES": str(self.folder.parent)}
         return {**kept, **_ENVIRONMENT, **above, RUN: self._run_id, NODE: self._node}
+
+
+def _said(stderr: bytes) -> str:
+    """Return all that git says in one line, without its hints: what is wrong may stand in any line of it."""
+    lines = (line.strip() for line in stderr.decode("utf-8", "replace").splitlines())
+    return "; ".join(line for line in lines if line and not line.startswith("hint:"))
 
 
 def _program() -> str:

@@ -12,10 +12,12 @@ from hostler.places import Place, import_place, run_space
 from hostler.refusals import invalid, listed
 from hostler.run_code import code_for_run
 from hostler.workflows import Workflow
+from hostres.suggestions import did_you_mean
 
 __all__ = ["code_for_run", "load", "workflows_in"]
 
 GRAPH_SUFFIXES: Final = (".json", ".toml", ".yaml", ".yml")
+PYTHON_SUFFIX: Final = ".py"
 PYTHON_FILE: Final = re.compile(r"(?P<file>.+\.py)(?::(?P<name>\w+))?")
 MODULE: Final = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<name>\w+)")
 FORMS: Final = "give FILE.py, FILE.py:NAME, PACKAGE.MODULE:NAME, or a graph file (.json, .toml, .yaml)"
@@ -52,7 +54,8 @@ def load(text: str, *, folder: Path) -> Workflow:
         return _chosen(loaded, module["name"], text, module["module"], place.bundle())
     if (folder / text).is_file():
         raise invalid(f"{text} is neither a Python file nor a graph file", FORMS)
-    raise invalid(f"{text!r} names no workflow", FORMS)
+    missing = folder / text
+    raise invalid(f"{text!r} names no workflow", did_you_mean(missing.name, _beside(missing), FORMS))
 
 
 def _existing(folder: Path, text: str) -> Path:
@@ -60,8 +63,16 @@ def _existing(folder: Path, text: str) -> Path:
     if path.is_dir():
         raise invalid(f"{text} is a folder", FORMS)
     if not path.is_file():
-        raise invalid(f"there is no file {path}", "check the path")
+        raise invalid(f"there is no file {path}", did_you_mean(path.name, _beside(path), "check the path"))
     return path
+
+
+def _beside(path: Path) -> list[str]:
+    """Return the names of the workflow files in the folder of one that is not there."""
+    try:
+        return sorted(each.name for each in path.parent.iterdir() if each.suffix in (PYTHON_SUFFIX, *GRAPH_SUFFIXES))
+    except (OSError, ValueError):  # ValueError: a NUL in the path
+        return []
 
 
 def workflows_in(module: ModuleType) -> dict[str, Workflow]:
@@ -87,5 +98,6 @@ def _chosen(module: ModuleType, name: str | None, text: str, source: str, bundle
     chosen = vars(module).get(name)
     if not isinstance(chosen, Workflow):
         has = listed([f"{shown}:{each}" for each in found])
-        raise invalid(f"{shown} has no workflow {name}", f"it has: {has}" if found else "decorate it with @workflow")
+        todo = did_you_mean(name, found, f"it has: {has}") if found else "decorate it with @workflow"
+        raise invalid(f"{shown} has no workflow {name}", todo)
     return chosen.coming_from(f"{source}:{name}", bundle)

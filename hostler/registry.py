@@ -6,7 +6,6 @@ Nothing is imported before somebody asks for a kind. Packages come in through th
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType, ModuleType
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from actors.operations import Operation
 from hostler.refusals import invalid, listed, one_line
 from hostres.errors import HostlerError
+from hostres.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -91,8 +91,7 @@ class Registry:
         if found is not None:
             return found
         names = [f"{each.kind}@{each.version}" for each in self.every()]
-        near = get_close_matches(text, names, n=3, cutoff=0.5)
-        todo = f"use one of: {listed(near or names)}" if near or names else "install the package that has it"
+        todo = did_you_mean(text, names, f"use one of: {listed(names)}" if names else "install the package that has it")
         broken = f" (could not be loaded: {'; '.join(self._broken)})" if self._broken else ""
         raise invalid(f"there is no operation {text}{broken}", todo)
 

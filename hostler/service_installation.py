@@ -11,8 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from hostler.config import HOME, Config
+from hostler.config import Config
 from hostler.service_units import MARK, PASSED_ON, ServiceCommand, ServiceManager, unfit, unit_path, unit_text
+from hostler.state_folder import HOME
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.replacement import replacement
 

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Final
 
-from hostres.errors import EXIT_CODES, Code, HostlerError
+from hostres.errors import EXIT_CODES, Code, HostlerError, describe, told
 
 UNWRITABLE: Final = (errno.ENOSPC, errno.EIO, errno.EBADF)
 """What a standard output that takes nothing answers."""
@@ -36,11 +36,8 @@ def tell(error: Exception, *, debug: bool) -> int:
             if error.errno in UNWRITABLE:
                 _forget_stdout()
             return code
-    if debug:
-        raise error
-    what = " ".join(f"{type(error).__name__}: {error}".split())
     todo = "a bug in Hostler or in an operation; `hostler --debug …` shows where"
-    return _report(HostlerError(Code.INTERNAL, what, todo), debug=False)
+    return _report(HostlerError(Code.INTERNAL, describe(error), todo), debug=debug)
 
 
 def _of_the_system(error: OSError) -> HostlerError:
@@ -59,8 +56,7 @@ def _report(error: HostlerError, *, debug: bool) -> int:
         traceback.print_exc()
     from hostres.masking import own_mask  # noqa: PLC0415 (only where something is wrong)
 
-    line = "".join(char if char.isprintable() else " " for char in own_mask().text(str(error)))
-    sys.stderr.write(f"hostler: {line}\n")
+    sys.stderr.write(f"hostler: {own_mask().text(told(error.code, error.what, error.todo))}\n")
     return EXIT_CODES[error.code]
 
 

@@ -14,6 +14,7 @@ from hostler.refusals import about, first_problem, invalid, listed
 from hostler.schemas import ANYTHING, Schema, takes_text
 from hostler.templates import as_template, marker
 from hostres.errors import HostlerError
+from hostres.suggestions import nearest
 from store.plans import RunLimits
 from store.values import check
 
@@ -126,7 +127,9 @@ class Workflow:
         has = f"it takes: {listed([f'{name}' for name in self.inputs])}"
         unknown = [name for name in given if name not in self.inputs]
         if unknown:
-            raise invalid(f"workflow {self.id} has no input {listed(unknown)}", has)
+            meant = nearest(unknown[0], self.inputs)
+            todo = has if meant is None else f"{has}; did you mean {meant}?"
+            raise invalid(f"workflow {self.id} has no input {listed(unknown)}", todo)
         missing = [name for name, declared in self.inputs.items() if declared.required and name not in given]
         if missing:
             raise invalid(f"workflow {self.id} needs the input {listed(missing)}", f"give it with -i NAME=VALUE; {has}")

@@ -26,6 +26,7 @@ from hostres.queue import KEY
 from hostres.replacement import Replacement, replacement
 from hostres.settings import MachineSettings, check_number, machine_settings
 from hostres.state import StateFile
+from hostres.suggestions import did_you_mean
 from hostres.sweeping import Sweeper
 from hostres.tickets import Listing, TicketFolder
 from hostres.toml_text import with_capacity
@@ -201,9 +202,8 @@ def _put_in_force(
     defaults = default_capacity()
     for name, units in changes.items():
         if units is None and not (name in state.capacity or name in configured or name in defaults):
-            raise HostlerError(
-                Code.NOT_FOUND, f"there is no resource {name} to take back", "see `hostler machine show`"
-            )
+            todo = did_you_mean(name, {*state.capacity, *configured, *defaults}, "see `hostler machine show`")
+            raise HostlerError(Code.NOT_FOUND, f"there is no resource {name} to take back", todo)
     now_boot_ns = boot_ns()
     decided = {name: Decision(units=units, boot_ns=now_boot_ns) for name, units in changes.items()}
     capacity = dict(state.capacity)

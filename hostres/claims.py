@@ -78,10 +78,10 @@ def check_claims(claims: Mapping[str, int], capacity: Mapping[str, int]) -> None
             raise _invalid(f"{name}={units!r} is not a number of units", "claim a whole number of at least 1")
         if name not in capacity:
             known = ", ".join(sorted(capacity))
-            raise _invalid(
-                f"the machine has no resource {name}",
-                f"claim one of {known}, or add {name} to [machine.capacity] in the configuration",
-            )
+            from hostres.suggestions import did_you_mean  # noqa: PLC0415  only to say so
+
+            otherwise = f"claim one of {known}, or add {name} to [machine.capacity] in the configuration"
+            raise _invalid(f"the machine has no resource {name}", did_you_mean(name, capacity, otherwise))
         if units > capacity[name]:
             raise _invalid(
                 f"{name}={units} is more than the machine's {capacity[name]}",

@@ -14,6 +14,7 @@ from typing import Final
 class Code(StrEnum):
     """The stable error codes; scripts may rely on them."""
 
+    USAGE = "usage"
     INVALID_CLAIMS = "invalid-claims"
     INVALID_DATA = "invalid-data"
     INVALID_PROFILE = "invalid-profile"
@@ -40,6 +41,7 @@ class Code(StrEnum):
 
 EXIT_CODES: Final[Mapping[Code, int]] = MappingProxyType(
     {
+        Code.USAGE: 2,
         Code.INVALID_CLAIMS: 2,
         Code.INVALID_DATA: 2,
         Code.INVALID_PROFILE: 2,
@@ -89,6 +91,24 @@ class HostlerError(Exception):
 
     def __str__(self) -> str:
         return f"error[{self.code.value}]: {self.what}; {self.todo}"
+
+
+LONGEST: Final = 4000
+"""Characters of a line that tells of an error; what it quotes is cut, not what to do."""
+
+
+def told(code: Code, what: str, todo: str) -> str:
+    """Return an error in one line that can do nothing to a terminal: `error[CODE]: what; what to do`.
+
+    Args:
+        code: The stable code.
+        what: The thing at fault and what is wrong with it.
+        todo: What the reader can do about it.
+
+    """
+    line = what if len(what) <= LONGEST else f"{what[:LONGEST]}…"
+    text = str(HostlerError(code, " ".join(line.split()), " ".join(todo.split())))
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 MENDS: Final[Mapping[int, str]] = MappingProxyType(

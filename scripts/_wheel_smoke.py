@@ -37,12 +37,15 @@ def main() -> None:
     graph.write_text(GRAPH, encoding="utf-8")
     places = {"HOSTLER_HOME": str(out / "home"), "HOSTLER_MACHINE_DIR": str(out / "machine")}
     places["HOSTLER_CONFIG"] = str(out / "config.toml")
-    subprocess.run(
-        [sys.executable, "-m", "hostler", "run", str(graph)],
-        check=True,
-        env={**os.environ, **places},
-        timeout=60,
-    )
+    for words in (["run", str(graph)], ["schema", "show"], ["completion", "zsh"], ["complete", "zsh", "show", ""]):
+        done = subprocess.run(
+            [sys.executable, "-m", "hostler", *words],
+            check=True,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **places},
+            timeout=60,
+        )
+        assert done.stdout, f"hostler {' '.join(words)} prints nothing"
 
 
 if __name__ == "__main__":

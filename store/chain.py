@@ -9,7 +9,7 @@ import orjson
 
 from store.clock import Stamp
 from store.contracts import Event
-from store.records import damaged
+from store.faults import damaged
 from store.transactions import NewEvent
 from store.values import Domain, canonical, digest_bytes, is_plain
 

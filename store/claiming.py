@@ -17,6 +17,7 @@ from store.budgets import Ledger, is_limited
 from store.clock import Stamp
 from store.content import Content
 from store.contracts import EventKind, Grant, NodeRecord, RunRecord
+from store.faults import damaged
 from store.heads import Head, append_events, read_head
 from store.home import Home
 from store.hosts import host_alive
@@ -26,7 +27,7 @@ from store.lifecycle import IMMUTABLE, Status
 from store.limits import Limits
 from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt
-from store.records import damaged, decode, verified
+from store.records import decode, verified
 from store.requests import is_cancelled, waiting
 from store.transactions import Claimed, Fence, NewEvent
 from store.values import Domain, digest

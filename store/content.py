@@ -15,9 +15,10 @@ from typing import Final
 from hostres.errors import Code, HostlerError
 from hostres.folders import open_private
 from hostres.replacement import sync
-from store.fields import SHA256_PATTERN
+from store.faults import damaged
 from store.limits import INLINE_BYTES
-from store.records import damaged, verified
+from store.patterns import SHA256_PATTERN
+from store.records import verified
 from store.values import Domain
 
 HASH_BYTES: Final = 1 << 20

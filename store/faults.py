@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from hostres.errors import Code, HostlerError
-from store.lock_holders import writers
 
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _OTHER_FILE: Final = ("no such", "unsupported file format")
 """How SQLite begins when the tables are not those of the file's version, or its header is not one that it writes."""
+
+_LONGEST_TEXT: Final = 1000
+_UNTRUSTED: Final = "restore the store from a copy; what it names can no longer be trusted"
 
 _NOT_TEXT: Final = "it holds text that is not UTF-8"
 
@@ -29,6 +31,8 @@ def store_error(error: sqlite3.Error, database: Path) -> HostlerError:
         what = f"the disk is full; nothing more can be written to {database}"
         return HostlerError(Code.UNAVAILABLE, what, "make room and go on; nothing acknowledged is lost")
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        from store.lock_holders import writers  # noqa: PLC0415  looks at every process
+
         who = writers(database)
         what = f"{database} is kept busy by {who or 'another program'}"
         todo = "continue or end it, then try again" if who else "try again; see `hostler doctor` for who uses it"
@@ -100,6 +104,13 @@ def _file(database: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns
+
+
+def damaged(what: str, why: str = "its digest does not match") -> HostlerError:
+    """Return the error for stored bytes that are not what was stored; what they say of themselves is not trusted."""
+    text = f"stored {what} is damaged: {why}"
+    shown = "".join(character if character.isprintable() else "?" for character in text[:_LONGEST_TEXT])
+    return HostlerError(Code.INVALID_DATA, shown, _UNTRUSTED)
 
 
 @contextlib.contextmanager

@@ -6,12 +6,9 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer
 
-MAX_SAFE_INTEGER: Final = 2**53 - 1
+from store.patterns import NAME_PATTERN, NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
 
-NODE_KEY_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*$"
-NAME_PATTERN: Final = r"^[a-z][a-z0-9]*([._-][a-z0-9]+)*$"
-SHA256_PATTERN: Final = r"^[0-9a-f]{64}$"
-RUN_ID_PATTERN: Final = r"^run_[0-9a-hjkmnp-tv-z]{26}$"
+MAX_SAFE_INTEGER: Final = 2**53 - 1
 
 
 def read_only(mapping: Mapping[str, Any]) -> Mapping[str, Any]:

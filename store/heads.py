@@ -10,9 +10,10 @@ import orjson
 from hostres.errors import Code, HostlerError
 from store import chain
 from store.clock import Stamp
+from store.faults import damaged
 from store.lifecycle import RunStatus, Status
 from store.limits import Limits
-from store.records import damaged
+from store.run_list import unknown_run
 from store.transactions import NewEvent
 
 _SELECT: Final = """
@@ -46,11 +47,6 @@ class Head:
     event_seq: int
     event_sha256: str
     imported: bool = False
-
-
-def unknown_run(run_id: str) -> HostlerError:
-    """Return the error for a run that is not there."""
-    return HostlerError(Code.NOT_FOUND, f"there is no run {run_id}", "see `hostler runs`")
 
 
 def read_head(connection: sqlite3.Connection, run_id: str) -> Head:
@@ -87,19 +83,6 @@ def _counts(text: str) -> dict[Status, int]:
     if not all(type(number) is int and number >= 0 for number in counts.values()):
         raise ValueError(text)
     return counts
-
-
-def known_status(text: str, run_id: str) -> RunStatus:
-    """Return the status of a run that its column holds.
-
-    Raises:
-        HostlerError: invalid-data.
-
-    """
-    try:
-        return RunStatus(text)
-    except ValueError:
-        raise damaged(f"status of run {run_id}", "there is no such status") from None
 
 
 def refuse_if_imported(run_id: str, *, imported: bool) -> None:

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from store.clock import Stamp
 from store.contracts import NodeRecord
+from store.faults import damaged
 from store.heads import INSERT_EVENT, Head, counts_text, seal_events
 from store.lifecycle import RUN_FINAL, RunStatus
 from store.limits import Limits
-from store.records import damaged, decode, encode, verified
+from store.records import decode, encode, verified
 from store.shapes import Shape
 from store.transactions import NewEvent
 from store.values import Domain, digest_bytes

@@ -4,14 +4,13 @@ import os
 import re
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import check_private_file, file_system_type, private_folder, refuse_network_file_system
 from hostres.replacement import sync
-from store.fields import NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
+from store.patterns import NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
 
 _KEY: Final = re.compile(NODE_KEY_PATTERN.strip("^$"))
 _RUN_ID: Final = re.compile(RUN_ID_PATTERN.strip("^$"))
@@ -22,7 +21,6 @@ _LONGEST_KEY: Final = 255
 _FOLDERS: Final = ("staging", "logs", "hosts", "bundles", "content")
 
 
-@dataclass(frozen=True, slots=True)
 class Home:
     """A state folder that was checked.
 
@@ -32,8 +30,11 @@ class Home:
 
     """
 
-    root: Path
-    exists: bool
+    __slots__ = ("exists", "root")  # no dataclass: importing those takes as long as listing the runs
+
+    def __init__(self, root: Path, exists: bool) -> None:  # noqa: FBT001
+        self.root = root
+        self.exists = exists
 
     @classmethod
     def open(cls, root: Path, *, create: bool, file_system: Callable[[Path], str] = file_system_type) -> "Home":

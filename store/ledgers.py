@@ -9,9 +9,10 @@ from hostres.errors import Code, HostlerError
 from store import chain
 from store.budgets import Entry, InconsistentError, Ledger, fold
 from store.contracts import EventKind, NodeRecord
+from store.faults import damaged
 from store.heads import Head
 from store.lifecycle import Status
-from store.records import damaged, decode, encode, verified
+from store.records import decode, encode, verified
 from store.values import Domain, digest_bytes
 
 OF_RUN: Final = ""

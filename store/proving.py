@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from store.archive.exporting import archive_digest
-from store.heads import unknown_run
 from store.home import Home
 from store.hosts import host_alive
 from store.orphans import name_of, orphans
+from store.run_list import unknown_run
 from store.snapshots import Snapshot, snapshot
 from store.verification.files import examine_files
 from store.verification.findings import Fault, Problem, Verdict, printable

@@ -1,11 +1,9 @@
 """Looking into the run store: one snapshot a call, on a connection of its own, also where nothing can be written."""
 
-import contextlib
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn
 
 from pydantic import JsonValue
 
@@ -15,60 +13,25 @@ from store.budgets import Ledger
 from store.claiming import load_grants, load_receipts, load_value
 from store.content import Content
 from store.contracts import Event, EventKind, Grant, NodeRecord, Request, RunRecord, Summary
-from store.database import open_reader, reading
-from store.faults import note_damage
-from store.heads import known_status, read_head, unknown_run
+from store.database import reading
+from store.faults import damaged, note_damage
+from store.heads import read_head
 from store.home import Home
 from store.hosts import host_alive
 from store.ledgers import read_ledgers
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt
-from store.records import damaged, decode, verified
+from store.records import decode, verified
 from store.requests import decode_request, is_cancelled
-from store.schema import SCHEMA_VERSION, check_version
+from store.run_list import Owner, RunList, known_status, unknown_run
 from store.service import ToDo, to_do
 from store.values import Domain
-from store.versions import stored_version
 
-NEWEST: Final = "-"
-PREFIX: Final = "run_"
-_LISTED: Final = 5
 _EVENTS_AT_ONCE: Final = 500
 _EVENTS_BEFORE: Final = "SELECT seq, event, sha256 FROM events WHERE run = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
 _LOG_CUT: Final = f'"kind":"{EventKind.LOG_CUT}"'.encode()
 _ANSWERS: Final = frozenset({EventKind.REQUEST, EventKind.REQUEST_REFUSED})
-_AFTER_EVERY_ID: Final = "\x7f"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """A line of the list of runs.
-
-    Attributes:
-        host: Id of the host that claims it.
-        alive: Whether that host lives.
-        imported: Whether it is a mere record, brought in from an archive.
-
-    """
-
-    run_id: str
-    workflow: str
-    status: RunStatus
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
-    host: str | None
-    alive: bool
-    imported: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
-    """Who claims a run."""
-
-    host: str
-    alive: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +66,7 @@ class RunView:
         return self.imported_sha256 is not None
 
 
-class Reader:
+class Reader(RunList):
     """Reads runs; a context manager.
 
     Args:
@@ -117,45 +80,8 @@ class Reader:
     """
 
     def __init__(self, home: Home, connection: sqlite3.Connection | None) -> None:
-        self.damage: HostlerError | None = None
-        self.home = home
-        self._connection = connection
+        super().__init__(home, connection)
         self._content = Content(home.content)
-
-    @classmethod
-    def open(cls, home: Home) -> Self:
-        """Look into *home*; one without a run store is empty.
-
-        Raises:
-            HostlerError: newer-schema, unsafe-state, unavailable or invalid-data.
-
-        """
-        connection = open_reader(home.database, SCHEMA_VERSION) if home.exists else None
-        if connection is None:
-            return cls(home, None)
-        try:
-            with reading(connection, home.database):
-                if stored_version(connection) > 0:
-                    check_version(connection, home.database)
-                    return cls(home, connection)
-        except BaseException:
-            connection.close()
-            raise
-        connection.close()
-        return cls(home, None)
-
-    def close(self) -> None:
-        """Close the file; idempotent."""
-        if self._connection is not None:
-            self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def examine(self) -> HostlerError | None:
         """Look through the whole file, which takes seconds where there is much in it; return what is wrong with it."""
@@ -170,99 +96,9 @@ class Reader:
         """Return how SQLite writes the file, in its own word; None where there is no file."""
         return next((str(mode) for (mode,) in self._rows("PRAGMA journal_mode")), None)
 
-    def find(self, text: str) -> str:
-        """Return the id of the run that *text* means.
-
-        Args:
-            text: Any unique prefix of it, `run_` may be left out; `-` means the newest.
-
-        Raises:
-            HostlerError: not-found; conflict, if it means several.
-
-        """
-        if text == NEWEST:
-            newest = self._rows("SELECT run_id FROM runs ORDER BY run_id DESC LIMIT 1")
-            if not newest:
-                raise HostlerError(Code.NOT_FOUND, "there is no run yet", "start one with `hostler run`")
-            run_id: str = newest[0][0]
-            return run_id
-        prefix = text if text.startswith(PREFIX) or PREFIX.startswith(text) else PREFIX + text
-        found = [
-            row[0]
-            for row in self._rows(
-                "SELECT run_id FROM runs WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT ?",
-                prefix,
-                prefix + _AFTER_EVERY_ID,
-                _LISTED + 1,
-            )
-        ]
-        if not found or not text:
-            raise unknown_run(text)
-        if len(found) > 1:
-            more = ", …" if len(found) > _LISTED else ""
-            what = f"{text} means several runs: {', '.join(found[:_LISTED])}{more}"
-            raise HostlerError(Code.CONFLICT, what, "give more of its id")
-        only: str = found[0]
-        return only
-
     def data_version(self) -> int:
         """Return a number that changes with every commit of others, for who looks again and again."""
         return sum(row[0] for row in self._rows("PRAGMA data_version"))
-
-    def runs(
-        self, *, status: RunStatus | None = None, limit: int | None = None, before: str | None = None
-    ) -> list[RunRow]:
-        """Return the runs, newest first; of a damaged file those that can be read, and `damage` says so.
-
-        A page costs what is on it, however many runs there are.
-
-        Args:
-            status: Only those.
-            limit: At most so many.
-            before: Only those older than the run of that id.
-
-        Raises:
-            HostlerError: invalid-data, naming a run whose status is damaged.
-
-        """
-        conditions = {"status = ?": status and status.value, "run_id < ?": before}
-        given = {condition: value for condition, value in conditions.items() if value is not None}
-        rows = self._listed(
-            "SELECT run_id, workflow, status, created_at, started_at, finished_at, host_id, imported_sha256 FROM runs"  # noqa: S608 - text of our own
-            f" WHERE {' AND '.join(given) or 'TRUE'}",
-            tuple(given.values()),
-            limit,
-        )
-        alive = {host: host_alive(self.home, host) for host in {row[6] for row in rows} if host is not None}
-        return [
-            RunRow(
-                run_id=row[0],
-                workflow=row[1],
-                status=known_status(row[2], row[0]),
-                created_at=row[3],
-                started_at=row[4],
-                finished_at=row[5],
-                host=row[6],
-                alive=alive.get(row[6], False),
-                imported=row[7] is not None,
-            )
-            for row in rows
-        ]
-
-    def _listed(self, query: str, values: tuple[object, ...], limit: int | None) -> list[Any]:
-        """Return the rows of a query for runs, newest first; in a damaged file those that can still be read."""
-        try:
-            return self._rows(f"{query} ORDER BY run_id DESC LIMIT ?", *values, -1 if limit is None else limit)
-        except HostlerError as error:
-            if error.code is not Code.UNSAFE_STATE:
-                raise
-            self.damage = error
-        ((last,),) = self._rows("SELECT seq FROM sqlite_sequence WHERE name = 'runs'")
-        found: list[Any] = []
-        for number in range(1, last + 1):
-            with contextlib.suppress(HostlerError):
-                found += self._rows(f"{query} AND run = ?", *values, number)
-        return sorted(found, key=lambda row: str(row[0]), reverse=True)[:limit]
 
     def run(self, run_id: str) -> RunView:
         """Return what is known of that run as a whole.
@@ -498,12 +334,6 @@ class Reader:
         rows = self._of_run(run_id, query, _LOG_CUT)
         found = (chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=None) for seq, data, sha256 in rows)
         return tuple(event for event in found if event.kind is EventKind.LOG_CUT)
-
-    def _rows(self, query: str, *values: object) -> list[Any]:
-        if self._connection is None:
-            return []
-        with reading(self._connection, self.home.database):
-            return self._connection.execute(query, values).fetchall()
 
     def _of_run(self, run_id: str, query: str, *values: object) -> list[Any]:
         if self._connection is None:

@@ -9,8 +9,9 @@ import orjson
 from pydantic import JsonValue, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from hostres.errors import Code, HostlerError
+from hostres.errors import HostlerError
 from store.contracts import NodeRecord
+from store.faults import damaged
 from store.fields import MAX_SAFE_INTEGER, Contract
 from store.plans import GraphPlan, NodePlan, PlannedNode
 from store.values import Domain, canonical, digest_bytes, is_plain
@@ -25,9 +26,6 @@ _PIECED: Final = frozenset({GraphPlan, PlannedNode, NodePlan})
 """Models that are mostly made of others, which are the same in many of them."""
 _SIMPLE: Final = frozenset({str, int, bool, type(None), dict, list})
 _REFUSED: Final = object()
-
-_LONGEST_TEXT: Final = 1000
-_TODO: Final = "restore the store from a copy; what it names can no longer be trusted"
 
 
 def document(model: Contract) -> dict[str, JsonValue]:
@@ -102,13 +100,6 @@ def graph_plan_sha256(plan: GraphPlan) -> str:
 def node_plan_sha256(plan: NodePlan) -> str:
     """Return the digest that a person approves."""
     return digest_bytes(Domain.NODE_PLAN, encode(plan))
-
-
-def damaged(what: str, why: str = "its digest does not match") -> HostlerError:
-    """Return the error for stored bytes that are not what was stored; what they say of themselves is not trusted."""
-    text = f"stored {what} is damaged: {why}"
-    shown = "".join(character if character.isprintable() else "?" for character in text[:_LONGEST_TEXT])
-    return HostlerError(Code.INVALID_DATA, shown, _TODO)
 
 
 def verified(domain: Domain, data: object, sha256: str, what: str) -> bytes:

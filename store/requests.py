@@ -6,10 +6,11 @@ from typing import Final
 from store.clock import Clock
 from store.contracts import Request
 from store.database import opened_writer, writing
-from store.heads import refuse_if_imported, unknown_run
+from store.heads import refuse_if_imported
 from store.home import Home
 from store.hosts import wake
 from store.records import decode, encode, verified
+from store.run_list import unknown_run
 from store.schema import SCHEMA_VERSION, check_version
 from store.service import wake_service
 from store.values import Domain, digest_bytes

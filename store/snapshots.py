@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from store.content import Content
 from store.database import open_reader, reading
-from store.heads import unknown_run
 from store.home import Home
+from store.run_list import unknown_run
 from store.schema import SCHEMA_VERSION, check_version
 from store.versions import stored_version
 

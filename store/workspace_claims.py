@@ -14,10 +14,10 @@ from typing import Final
 from hostres.errors import Code, HostlerError
 from store.clock import Clock, unix_ms
 from store.database import open_reader, opened_writer, reading, writing
-from store.heads import unknown_run
 from store.home import Home
 from store.hosts import host_alive
 from store.records import decode, encode, verified
+from store.run_list import unknown_run
 from store.schema import SCHEMA_VERSION, check_version
 from store.values import Domain, digest_bytes
 from store.workspace import WorkspaceRecord

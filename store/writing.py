@@ -9,6 +9,7 @@ from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
 from store.content import Content
 from store.contracts import EventKind, Grant, GrantAction, NodeRecord
+from store.faults import damaged
 from store.heads import Head, counts_text, read_head
 from store.held import Held, OutdatedError, write_back
 from store.ledgers import put_ledger
@@ -16,7 +17,7 @@ from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan
 from store.receipt_rows import put_receipts
-from store.records import damaged, decode, encode
+from store.records import decode, encode
 from store.shapes import is_granted, names_its_revision, revision_due, shape_of
 from store.staged import Staged
 from store.transactions import Fence, NewEvent, Output, Transaction

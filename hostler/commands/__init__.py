@@ -39,6 +39,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "machine": "show or change what the machine has, take back a ticket",
         "top": "show who holds the machine and who waits",
         "doctor": "check the installation and the machine",
+        "schema": "print the JSON Schema of what a command prints with --json",
+        "completion": "print what makes a shell complete commands, runs and nodes",
     }
 )
 """Name → summary, in the order in which `--help` lists them."""

@@ -36,7 +36,11 @@ ANSWERS: Final = {
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
     parser = command_parser(
-        subparsers, "approve", description="answer what waits for a person", example="- publish --plan 3f2a…"
+        subparsers,
+        "approve",
+        description="answer what waits for a person",
+        example="- publish --plan 3f2a…",
+        more=("-", '- publish --deny --reason "not today"'),
     )
     add_run(parser)
     parser.add_argument(

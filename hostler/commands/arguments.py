@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,26 +19,30 @@ WORKFLOW_HELP: Final = (
 
 
 def command_parser(
-    subparsers: "Subparsers", name: str, *, description: str, example: str, under: str = ""
+    subparsers: "Subparsers", name: str, *, description: str, example: str, more: Sequence[str] = (), under: str = ""
 ) -> argparse.ArgumentParser:
-    """Add a command with a description and an example.
+    """Add a command with a description and examples.
 
     Args:
         subparsers: Where to add it.
         name: The command.
         description: What it does; its `--help` says so.
         example: A line to type, without the program's name and the command's.
+        more: Further ones, each perhaps with a remark behind two spaces and a #.
         under: The command that it is an action of.
 
     """
-    return subparsers.add_parser(
+    typed = [" ".join(word for word in ("hostler", under, name, each) if word) for each in (example, *more)]
+    parser: argparse.ArgumentParser = subparsers.add_parser(
         name,
         help=description,
         description=f"{description[:1].upper()}{description[1:]}.",
-        epilog="example: " + " ".join(word for word in ("hostler", under, name, example) if word),
+        epilog=f"example: {typed[0]}" if not more else "\n  ".join(["examples:", *typed]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    return parser
 
 
 MAX_REASON = 4000

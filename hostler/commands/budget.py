@@ -26,6 +26,7 @@ def add(subparsers: "Subparsers") -> None:
         "budget",
         description="show what a run may spend, or let it spend more",
         example="- --add cost=5 --add retries=1",
+        more=("-",),
     )
     add_run(parser)
     parser.add_argument("node", metavar="NODE", nargs="?", help="the node whose own budget is meant")

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
-    parser = command_parser(subparsers, "cancel", description="stop a run or one node of it", example="-")
+    parser = command_parser(
+        subparsers,
+        "cancel",
+        description="stop a run or one node of it",
+        example="-",
+        more=('- --node encode --reason "wrong codec"',),
+    )
     add_run(parser)
     parser.add_argument("--node", metavar="N", help="only this node, and what depends on it")
     add_reason(parser)
@@ -33,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
             return _already_over(subject, json=args.json)
         ask(home, subject, RequestKind.CANCEL, node, reason=args.reason)
         have_it_consumed(reader, subject)
-        status = reader.run(subject.run_id).status
+        status = reader.run(subject.run_id).status if node is None else node_of(reader, subject.run_id, node.key).status
     what = f"node {node.key} of {subject.run_id}" if node else subject.run_id
     said = f"host {subject.run.owner.host} stops it" if subject.owned and subject.run.owner else f"now {status}"
     if args.json:

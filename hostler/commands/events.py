@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
-    parser = command_parser(subparsers, "events", description="print the event log of a run", example="- --follow")
+    parser = command_parser(
+        subparsers, "events", description="print the event log of a run", example="- --follow", more=("- --json",)
+    )
     add_run(parser)
     parser.add_argument(
         "--follow",

@@ -15,7 +15,7 @@ from hostler.commands.job import run_job
 from hostler.commands.notice import Notice
 from hostres.claims import parse_claims
 from hostres.coordinator import Coordinator
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, told
 from hostres.folders import machine_folder
 from hostres.lease import Lease
 from hostres.locks import is_held
@@ -71,6 +71,7 @@ def add(subparsers: "Subparsers") -> None:
         "exec",
         description="run any command under machine-wide admission",
         example="--claim ffmpeg=1 --claim cpu=2 --wait 30s -- ffmpeg -i talk.mp4 talk.wav",
+        more=('--claim whisper=1 --name "captions of talk" -- whisper-cli talk.wav',),
     )
     parser.usage = "hostler exec [--claim RES=N]... [--wait TIME] [--priority N] [--name T] [--tty] -- CMD [ARG]..."
     parser.add_argument(
@@ -144,7 +145,7 @@ def _tell_who_goes_on(lease: Lease) -> None:
 
 
 def _refuse(error: HostlerError, code: int) -> int:
-    sys.stderr.write(f"hostler: {error}\n")
+    sys.stderr.write(f"hostler: {told(error.code, error.what, error.todo)}\n")
     return code
 
 

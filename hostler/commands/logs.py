@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hostler.commands.arguments import add_json, add_run, command_parser
+from hostler.commands.arguments import add_json, add_run, command_parser, positive
 from hostler.commands.following import follow
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
 from hostler.views.terminal import harmless
+from hostres.errors import Code, HostlerError
 from hostres.logs import read_log
 from store.home import Home
+from store.reader import Reader
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -26,11 +28,20 @@ ERROR: Final = "error"
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
     parser = command_parser(
-        subparsers, "logs", description="print what the processes of a node wrote", example="- transcode"
+        subparsers,
+        "logs",
+        description="print what the processes of a node wrote",
+        example="- transcode",
+        more=("- transcode --follow", "- transcode --attempt 1 --stream stderr"),
     )
     add_run(parser)
     parser.add_argument("node", metavar="NODE", help="key of the node")
-    parser.add_argument("--attempt", type=int, metavar="N", help="of that attempt (default: the last one)")
+    parser.add_argument(
+        "--attempt",
+        type=positive,
+        metavar="N",
+        help="of that attempt (default: the last one; with --follow all that begin)",
+    )
     parser.add_argument(
         "--stream",
         choices=(*PROCESS_STREAMS, ERROR),
@@ -49,12 +60,13 @@ def run(args: argparse.Namespace) -> int:
     with reading() as (home, reader):
         run_id = reader.find(args.run)
         node = node_of(reader, run_id, args.node)
+        if args.attempt is not None and args.attempt > node.attempt:
+            what = f"node {node.key} of {run_id} has had {node.attempt} attempts, not {args.attempt}"
+            raise HostlerError(Code.NOT_FOUND, what, "leave --attempt out for the last one")
         attempt = node.attempt if args.attempt is None else args.attempt
         shelf = _Shelf(home, run_id, node.key, attempt, only=args.stream)
         if args.follow:
-            follower = _Follower(shelf, _Paper(json=args.json))
-            follow(reader, run_id, follower.show_new)
-            follower.finish()
+            _follow(args, reader, shelf)
         elif args.json:
             print_json({"run_id": run_id, "node": node.key, "attempt": attempt, **_shape(shelf, args.stream)})
         else:
@@ -62,16 +74,40 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _follow(args: argparse.Namespace, reader: Reader, shelf: "_Shelf") -> None:
+    """Show what comes; unless one attempt is named, of each that begins, one after the other."""
+    paper = _Paper(json=args.json)
+    follower = _Follower(shelf, paper)
+
+    def show_new() -> None:
+        nonlocal follower
+        last = shelf.attempt if args.attempt is not None else node_of(reader, shelf.run_id, shelf.node).attempt
+        follower.show_new()
+        while follower.attempt < last:
+            follower.finish()
+            follower = _Follower(shelf.of_attempt(follower.attempt + 1), paper)
+            follower.show_new()
+
+    follow(reader, shelf.run_id, show_new)
+    follower.finish()
+
+
 class _Shelf:
     """The logs of one attempt, in the order in which they are read."""
 
     def __init__(self, home: Home, run_id: str, node: str, attempt: int, *, only: str | None) -> None:
         self._home = home
-        self._where = run_id, node, attempt
+        self.run_id = run_id
+        self.node = node
+        self.attempt = attempt
         self._only = only
 
+    def of_attempt(self, attempt: int) -> "_Shelf":
+        """Return the logs of another attempt."""
+        return _Shelf(self._home, self.run_id, self.node, attempt, only=self._only)
+
     def logs(self) -> dict[str, Path]:
-        found = self._home.logs_of(*self._where)
+        found = self._home.logs_of(self.run_id, self.node, self.attempt)
         wanted = (stream for stream in found if self._only in (None, stream.partition(".")[0]))
         return {stream: found[stream] for stream in sorted(wanted, key=_place)}
 
@@ -154,6 +190,7 @@ class _Follower:
     """Shows what is new in each log, whole lines as they come."""
 
     def __init__(self, shelf: _Shelf, paper: _Paper) -> None:
+        self.attempt = shelf.attempt
         self._shelf = shelf
         self._paper = paper
         self._offsets: dict[str, int] = {}

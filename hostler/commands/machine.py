@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, command_parser
+from hostler.json_format import versioned
 from hostler.views.machine_rules import rules_text
 from hostres.capacities import Capacities, capacities, set_capacities
 from hostres.claims import describe
@@ -47,6 +48,7 @@ def add(subparsers: "Subparsers") -> None:
         under="machine",
         description="change capacities, in force at once and in the configuration",
         example="cpu=6 ffmpeg=3 gpu=1",
+        more=("gpu=  # take back what was set",),
     )
     change.add_argument(
         "changes",
@@ -76,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         with _ended_in_order():
             set_capacities(machine_folder(os.environ), os.environ, changes)
     found = capacities(machine_folder(os.environ), os.environ)
-    sys.stdout.write(json.dumps(_to_json(found), indent=2) + "\n" if args.json else _text(found))
+    sys.stdout.write(json.dumps(versioned(_to_json(found)), indent=2) + "\n" if args.json else _text(found))
     return 0
 
 
@@ -115,7 +117,7 @@ def _revoke(args: argparse.Namespace) -> int:
     rows = [row for row in snapshot(machine_folder(os.environ)).tickets if (row.ticket, row.state) == (number, REVOKED)]
     if args.json:
         shape = rows[0].to_json() if rows else {"ticket": number, "state": REVOKED, "processes": []}
-        sys.stdout.write(json.dumps(shape, indent=2) + "\n")
+        sys.stdout.write(json.dumps(versioned(shape), indent=2) + "\n")
     else:
         sys.stdout.write(_taken(number, rows))
     return 0

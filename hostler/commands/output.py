@@ -3,12 +3,11 @@
 import codecs
 import contextlib
 import os
-import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final
 
-import orjson
+from hostler.json_format import versioned
 
 PIPE_WIDTH: Final = 120
 
@@ -30,21 +29,32 @@ def print_xml(text: str) -> None:
     stream.flush()
 
 
-def print_json(value: Any, *, compact: bool = False) -> None:
-    """Write one JSON value.
+def print_json(value: Mapping[str, Any], *, compact: bool = False) -> None:
+    """Write one JSON object, with the version of its format.
 
     Args:
         value: JSON.
         compact: In one line, for streams of them.
 
     """
-    text = orjson.dumps(value, option=0 if compact else orjson.OPT_INDENT_2).decode()
+    import orjson  # noqa: PLC0415  the list of runs is there before it is imported
+
+    text = orjson.dumps(versioned(value), option=0 if compact else orjson.OPT_INDENT_2).decode()
     _write(_kept[-1] if _kept else sys.stdout, text)
 
 
 def width() -> int:
     """Return how many columns standard output has; a pipe has some, too."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPE_WIDTH
+    return terminal_width() or PIPE_WIDTH
+
+
+def terminal_width() -> int | None:
+    """Return how many columns a terminal at standard output has; None for a pipe, which takes lines of any length."""
+    if not sys.stdout.isatty():
+        return None
+    import shutil  # noqa: PLC0415  its archive formats take longer to import than the terminal to be asked
+
+    return shutil.get_terminal_size().columns
 
 
 @contextlib.contextmanager

@@ -9,10 +9,12 @@ from typing import BinaryIO
 
 from hostler.config import Config
 from hostres.errors import Code, HostlerError
+from hostres.suggestions import did_you_mean
 from store.contracts import NodeRecord
 from store.home import Home
+from store.patterns import NEWEST, PREFIX
 from store.plans import GraphPlan
-from store.reader import NEWEST, PREFIX, Reader, RunView
+from store.reader import Reader, RunView
 
 
 @contextmanager
@@ -84,7 +86,8 @@ def node_of(reader: Reader, run_id: str, key: str) -> NodeRecord:
         HostlerError: not-found.
 
     """
-    for node in reader.nodes(run_id):
-        if node.key == key:
-            return node
-    raise HostlerError(Code.NOT_FOUND, f"run {run_id} has no node {key!r}", f"`hostler show {run_id}` lists its nodes")
+    nodes = {node.key: node for node in reader.nodes(run_id)}
+    if key in nodes:
+        return nodes[key]
+    todo = did_you_mean(key, nodes, f"`hostler show {run_id}` lists its nodes")
+    raise HostlerError(Code.NOT_FOUND, f"run {run_id} has no node {key!r}", todo)

@@ -26,6 +26,7 @@ def add(subparsers: "Subparsers") -> None:
         "plan",
         description="compile a workflow and show what it would do, without doing it",
         example="examples/podcast.py -i source=talk.mp4 -i out=out --format mermaid",
+        more=("examples/greeting.toml -i name=Ann --json",),
     )
     add_workflow(parser)
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")

@@ -19,9 +19,9 @@ from store.clock import SystemClock
 from store.contracts import EventKind, NodeRecord, Request, RequestKind
 from store.delegation import parents_owner
 from store.evidence import asked_status
-from store.fields import SHA256_PATTERN
 from store.heads import refuse_if_imported
 from store.home import Home
+from store.patterns import SHA256_PATTERN
 from store.plans import GraphPlan
 from store.reader import Reader, RunView
 from store.receipts import FIELD

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
-    parser = command_parser(subparsers, "resume", description="go on with a run here", example="-")
+    parser = command_parser(
+        subparsers,
+        "resume",
+        description="go on with a run here",
+        example="-",
+        more=("run_01m8 --jobs 4", "- --accept-incompatible"),
+    )
     add_run(parser)
     add_jobs(parser)
     parser.add_argument(

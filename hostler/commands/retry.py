@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
     parser = command_parser(
-        subparsers, "retry", description="let a failed or blocked node be tried again", example="- transcode"
+        subparsers,
+        "retry",
+        description="let a failed or blocked node be tried again",
+        example="- transcode",
+        more=('- transcode --anew --reason "disk was full"',),
     )
     add_answer(parser)
     parser.add_argument(

@@ -28,6 +28,7 @@ def add(subparsers: "Subparsers") -> None:
         "run",
         description="plan, create and run a workflow here, with a live view",
         example="examples/podcast.py -i source=talk.mp4 -i out=out",
+        more=("examples/greeting.toml -i name=Ann --jobs 2", "examples/greeting.toml --input inputs.json --detach"),
     )
     add_workflow(parser)
     add_jobs(parser)

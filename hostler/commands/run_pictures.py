@@ -5,7 +5,7 @@ import os
 from hostler.commands.places import whole
 from hostler.pictures.chart import Chart, run_chart
 from hostler.pictures.timeline import Subject, Timeline, timeline
-from hostler.views.show import owner_note
+from hostler.views.owners import owner_note
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.top import snapshot

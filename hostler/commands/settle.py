@@ -32,6 +32,7 @@ def add(subparsers: "Subparsers") -> None:
         "settle",
         description="say what became of an effect that was interrupted",
         example="- charge --completed result.json",
+        more=("- charge --retry",),
     )
     add_answer(parser)
     outcome = parser.add_mutually_exclusive_group()

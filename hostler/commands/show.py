@@ -4,8 +4,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hostler.commands.arguments import add_json, add_run, command_parser
-from hostler.commands.output import print_json, print_line
+from hostler.commands.output import print_json, print_line, terminal_width
 from hostler.commands.places import reading, whole
+from hostler.views.colours import paint_for
 from hostler.views.show import show_json, show_text
 
 if TYPE_CHECKING:
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
-    parser = command_parser(subparsers, "show", description="show a run and its nodes", example="-")
+    parser = command_parser(
+        subparsers, "show", description="show a run and its nodes", example="-", more=("run_01m8 --json",)
+    )
     add_run(parser)
     add_json(parser)
 
@@ -28,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(show_json(stored, plan, nodes, grants, cuts))
     else:
-        print_line(show_text(stored, plan, nodes, grants, cuts))
+        print_line(show_text(stored, plan, nodes, grants, cuts, width=terminal_width(), paint=paint_for()))
     return 0

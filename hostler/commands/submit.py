@@ -23,6 +23,7 @@ def add(subparsers: "Subparsers") -> None:
         "submit",
         description="create a run and leave it to the background service",
         example="examples/podcast.py -i source=talk.mp4 -i out=out",
+        more=("examples/greeting.toml -i name=Ann --key greeting-of-today",),
     )
     add_workflow(parser)
     add_key(parser)

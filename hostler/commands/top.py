@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, command_parser
+from hostler.json_format import versioned
 from hostler.views.machine import machine_lines
 from hostler.views.terminal import is_terminal
 from hostres.folders import machine_folder
@@ -23,7 +24,7 @@ NO_END: Final = (None, signal.SIGINT)
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
     parser = command_parser(
-        subparsers, "top", description="show who holds the machine and who waits", example="--once --json"
+        subparsers, "top", description="show who holds the machine and who waits", example="--once --json", more=("",)
     )
     parser.add_argument("--once", action="store_true", help="print it once; so it is anyway when not on a terminal")
     add_json(parser, "print one JSON object, once")
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the machine, on a terminal again and again until `q` or Ctrl-C."""
     folder = machine_folder(os.environ)
     if args.json:
-        sys.stdout.write(json.dumps(snapshot(folder).to_json(), indent=2) + "\n")
+        sys.stdout.write(json.dumps(versioned(snapshot(folder).to_json()), indent=2) + "\n")
     elif args.once or not is_terminal():
         sys.stdout.write("".join(f"{line}\n" for line in machine_lines(snapshot(folder))))
     else:

@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hostler.commands.arguments import add_json, command_parser
 from hostler.commands.output import print_json, print_line
@@ -17,14 +17,15 @@ from store.verification.findings import Problem, Verdict
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
 
-VERSION: Final = 1
-"""Of what `--json` prints."""
-
 
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
     parser = command_parser(
-        subparsers, "verify", description="prove runs, or an archive of one, from what is stored", example="-"
+        subparsers,
+        "verify",
+        description="prove runs, or an archive of one, from what is stored",
+        example="-",
+        more=("talk.hostler-run.tar", "--all --no-files"),
     )
     parser.add_argument(
         "targets",
@@ -106,7 +107,7 @@ class _Report:
     def finish(self) -> int:
         """Say how it ended."""
         if self._json:
-            shape: dict[str, Any] = {"version": VERSION, "ok": not self._damage, "results": self._shapes}
+            shape: dict[str, Any] = {"ok": not self._damage, "results": self._shapes}
             if self._store is not None:
                 shape["database"] = {"ok": not self._store, "problems": [problem_json(one) for one in self._store]}
             print_json(shape)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def add(subparsers: "Subparsers") -> None:
     """Add the command."""
-    parser = command_parser(subparsers, "why", description="say why a run or a node does not move", example="- encode")
+    parser = command_parser(
+        subparsers, "why", description="say why a run or a node does not move", example="- encode", more=("-",)
+    )
     add_run(parser)
     parser.add_argument("node", metavar="NODE", nargs="?", help="a node of it; without one, the run as a whole")
     add_json(parser)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from store.fields import RUN_ID_PATTERN
+from store.patterns import RUN_ID_PATTERN
 
 ADDRESS: Final = "127.0.0.1"
 NAMES: Final = (ADDRESS, "localhost")

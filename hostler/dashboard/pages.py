@@ -20,7 +20,7 @@ from hostres.rows import ADMITTED, Row, Top
 from store.contracts import Event, NodeRecord
 from store.lifecycle import RESTING, RUN_FINAL, RUN_RESTING, RunStatus, Status
 from store.plans import PlannedNode
-from store.reader import RunRow
+from store.run_list import RunRow
 
 KEY_LETTERS: Final = 60
 EVENTS_SHOWN: Final = 60

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from hostler.config import HOME, Config
+from hostler.config import Config
 from hostler.diagnosis.findings import Finding, origin, wrong
 from hostler.retention_settings import GIGABYTE
+from hostler.state_folder import HOME
 from hostler.views.sizes import bytes_text
 from hostler.views.terminal import shown_path
 from hostres.errors import Code, HostlerError

@@ -14,8 +14,9 @@ from hostler.views.sizes import bytes_text
 from hostres.leftovers import find_leftovers
 from store.home import Home
 from store.lifecycle import RUN_FINAL, RUN_RESTING
-from store.reader import Reader, RunRow
+from store.reader import Reader
 from store.retention.waste import candidates, size_of
+from store.run_list import RunRow
 from store.service import service_alive
 
 MOST: Final = 5

@@ -23,7 +23,6 @@ def collected_json(done: Collected, *, dry_run: bool) -> dict[str, Any]:
 
     """
     return {
-        "version": 1,
         "dry_run": dry_run,
         "runs": done.runs,
         "plans": done.plans,

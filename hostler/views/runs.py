@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hostler.views.show import IMPORTED, owner_note
+from hostler.views.colours import Paint, plain
+from hostler.views.owners import IMPORTED, owner_note
 from hostler.views.terminal import table
-from store.reader import Owner, RunRow
+from store.run_list import Owner, RunRow
 
 
 def run_row_json(row: RunRow) -> dict[str, Any]:
@@ -25,11 +26,21 @@ def run_row_json(row: RunRow) -> dict[str, Any]:
     return shape
 
 
-def runs_text(rows: Sequence[RunRow]) -> str:
-    """Return a table of runs for people."""
+def runs_text(rows: Sequence[RunRow], *, width: int | None = None, paint: Paint = plain) -> str:
+    """Return a table of runs for people.
+
+    Args:
+        rows: The runs.
+        width: Columns of the terminal; None for as many as it takes.
+        paint: How a status is printed.
+
+    """
     return table(
         ("RUN", "WORKFLOW", "STATUS", "CREATED", ""),
         [(row.run_id, row.workflow, row.status.value, row.created_at, _note(row)) for row in rows],
+        width=width,
+        elastic=(1,),
+        paint={2: paint},
     )
 
 

@@ -9,17 +9,18 @@ import orjson
 from pydantic import JsonValue
 
 from hostler.views.budgets import books_of, budget_json, budget_lines, more_retries, usage_json, waits
+from hostler.views.colours import Paint, plain
 from hostler.views.cut_logs import cut_lines, cuts_json
 from hostler.views.naming import executor_name, runs_text
+from hostler.views.owners import IMPORTED, owner_note
 from hostler.views.terminal import duration, harmless, shown_path, table
 from store.budgets import Books
 from store.contracts import Event, Grant, NodeRecord
 from store.evidence import documents
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
 from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
-from store.reader import Owner, RunView
+from store.reader import RunView
 
-IMPORTED: Final = "imported"
 CANCELLING: Final = " (cancelling)"
 """Beside what still runs although it was cancelled: it is not called so before nothing of it lives."""
 
@@ -150,20 +151,40 @@ def show_text(
     nodes: Sequence[NodeRecord],
     grants: Sequence[Grant] = (),
     cuts: Sequence[Event] = (),
+    *,
+    width: int | None = None,
+    paint: Paint = plain,
 ) -> str:
-    """Return a run for people: its state, its nodes, what was corrected or cut, what waits and what to type next."""
+    """Return a run for people: its state, its nodes, what was corrected or cut, what waits and what to type next.
+
+    Args:
+        run: The run.
+        plan: Its graph plan.
+        nodes: Its nodes, in the order of the plan.
+        grants: What people granted.
+        cuts: What tells of logs that were cut.
+        width: Columns of the terminal, to which the table of nodes is fitted; None for as many as it takes.
+        paint: How a status is printed.
+
+    """
     record = run.record
     planned = {node.key: node for node in plan.nodes}
     going = CANCELLING if is_cancelling(run) else ""
     lines = [
-        f"{record.run_id}  {record.workflow}@{record.workflow_version}  {run.status}{going}",
+        f"{record.run_id}  {record.workflow}@{record.workflow_version}  {paint(run.status, run.status)}{going}",
         f"plan {record.plan_sha256}",
         f"created {record.created_at} by {harmless(record.principal)} in {harmless(shown_path(record.folder))}",
         *_times(run),
         *owner_lines(run),
         "",
         counts_text(nodes),
-        table(("NODE", "STATUS", "TRIES", "TOOK", "RUNS"), [_row(planned[node.key], node) for node in nodes]),
+        table(
+            ("NODE", "STATUS", "TRIES", "TOOK", "RUNS"),
+            [_row(planned[node.key], node) for node in nodes],
+            width=width,
+            elastic=(4,),
+            paint={1: lambda padded, status: paint(padded, status.removesuffix(CANCELLING))},
+        ),
     ]
     lines += _correction_lines(grants)
     failures = failure_lines(run, plan, [node for node in nodes if node.failure is not None])
@@ -272,29 +293,6 @@ def owner_lines(run: RunView) -> list[str]:
     if run.imported:
         return [f"{IMPORTED}: a record of what was done elsewhere, to be looked at"]
     return [note] if (note := owner_note(run.record.run_id, run.status, run.owner)) else []
-
-
-def owner_note(run_id: str, status: RunStatus, owner: Owner | None) -> str:
-    """Return who works on a run, or what to type if nobody does though there is work left; else nothing.
-
-    Args:
-        run_id: The run.
-        status: Its status.
-        owner: Who claims it.
-
-    """
-    go_on = f"go on with: hostler resume {run_id}"
-    if owner is not None and owner.alive:
-        return f"host {owner.host} works on it"
-    if owner is not None:
-        return f"no host works on it: {owner.host} is gone; {go_on}"
-    match status:
-        case RunStatus.PLANNED:
-            return f"no host works on it; start it with: hostler resume {run_id}"
-        case RunStatus.RUNNING:
-            return f"stopped; {go_on}"
-        case _:
-            return ""
 
 
 def seconds_since(start: str) -> float:

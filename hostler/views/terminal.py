@@ -3,8 +3,9 @@
 import os
 import sys
 import unicodedata
-from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,11 +82,41 @@ def console(stream: IO[str] | None = None) -> "Console":
     return Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Return rows under a head in aligned columns, every cell harmless; the last column is not padded."""
+LEAST: Final = 8
+"""A column is not made narrower than that."""
+
+
+def table(
+    head: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    *,
+    width: int | None = None,
+    elastic: Sequence[int] = (),
+    paint: Mapping[int, Callable[[str, str], str]] = MappingProxyType({}),
+) -> str:
+    """Return rows under a head in aligned columns, every cell harmless; the last column is not padded.
+
+    Args:
+        head: The names of the columns.
+        rows: The cells.
+        width: Columns of the terminal; None for as many as it takes.
+        elastic: The columns that may be cut, in that order, where all would not fit.
+        paint: How the cells of a column are printed, given the padded cell and the cell.
+
+    """
     cells = [head, *(tuple(harmless(cell) for cell in row) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head) - 1)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        for row in cells
-    )
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    excess = 0 if width is None else sum(widths) + 2 * (len(head) - 1) - width
+    for column in elastic:
+        taken = max(min(excess, widths[column] - LEAST), 0)
+        widths[column] -= taken
+        excess -= taken
+    lines = []
+    for number, row in enumerate(cells):
+        printed = []
+        for column, cell in enumerate(row):
+            fitting = cut(cell, widths[column])
+            padded = fitting if column == len(head) - 1 else fitting.ljust(widths[column])
+            printed.append(paint[column](padded, cell) if number and column in paint else padded)
+        lines.append("  ".join(printed).rstrip())
+    return "\n".join(lines)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hostler.views.budgets import waits
 from hostler.views.naming import EXTERNAL, claims_text, executor_name
+from hostler.views.readiness import readiness_text
 from hostler.views.show import may_be_retried
 from hostler.views.terminal import duration, harmless
 from hostres.leftovers import Leftover
@@ -105,7 +106,7 @@ def why_run(scene: Scene) -> Why:
     else:
         moving = [node for node in scene.nodes if node.status in LIVE - {Status.PENDING}]
         text = " ".join([_owner(scene), *(f"{node.key} is {node.status}." for node in moving[:5])])
-        command = f"hostler why {run_id} {moving[0].key}" if moving else None
+        command = f"hostler why {run_id} {moving[0].key}" if moving else _watch(scene)
     return Why(node=None, status=run.status.value, text=harmless(text), command=command)
 
 
@@ -124,11 +125,10 @@ def why_node(scene: Scene, key: str) -> Why:
 
 SENTENCES: Final[Mapping[Status, str]] = MappingProxyType(
     {
-        Status.READY: "Everything it waits for is there; it starts when its host has room for another node.",
         Status.PREPARING: "Its planner is working out what exactly it will do.",
         Status.VERIFYING: "Its result is there and is being checked.",
         Status.COMPLETED: "It has completed and will not run again.",
-        Status.CANCELLED: "It was cancelled, or what it depends on was.",
+        Status.CANCELLED: "It was cancelled, or what it depends on was, and will not run; a new run is a new chance.",
     }
 )
 """Statuses that need no more than a sentence."""
@@ -142,6 +142,8 @@ def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
             return _pending(scene, node)
         case Status.READY | Status.RUNNING if _is_for_workers(scene, node):
             return _outside(scene, node)
+        case Status.READY:
+            return readiness_text(scene.plan, scene.nodes, node.key), _watch(scene)
         case Status.QUEUED:
             return _queued(scene, node), "hostler top"
         case Status.RUNNING:
@@ -150,14 +152,11 @@ def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
             look = f"hostler logs {scene.run_id} {node.key} --follow"
             return _running(scene, node, stopped), go_on if stopped else look
         case Status.CORRECTIVE:
-            return f"It failed ({_failure(node)}) and is tried again at {node.due_at}.", None
-        case Status.SKIPPED:
-            return _skipped(scene, node)
-        case Status.FAILED | Status.INCOMPATIBLE:
-            again = f"hostler retry {scene.run_id} {node.key}" if may_be_retried(scene.run, node) else None
-            return f"It is {node.status}: {_failure(node)}.", again
+            return f"It failed ({_failure(node)}) and is tried again at {node.due_at}.", _watch(scene)
+        case Status.SKIPPED | Status.FAILED | Status.INCOMPATIBLE:
+            return _skipped(scene, node) if node.status is Status.SKIPPED else _failed(scene, node)
         case _:
-            return SENTENCES[node.status], None
+            return SENTENCES[node.status], _watch(scene) if node.status in LIVE else None
 
 
 def _is_for_workers(scene: Scene, node: NodeRecord) -> bool:
@@ -170,15 +169,15 @@ def _outside(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
         take = f"hostler work next --worker NAME --run {scene.run_id}"
         return "It waits for a worker to take it.", take
     key = f"{scene.run_id}:{node.key}:{node.attempt}"
-    text = f"A worker has had attempt {node.attempt} since {node.started_at}; it brings its result for {key}."
-    return text, None
+    text = f"A worker has had attempt {node.attempt} since {node.started_at}; it goes on when that brings its result."
+    return text, f"hostler work submit {key} --result FILE"
 
 
 def _pending(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
     """Name what it waits for, and of that what is first to blame."""
     missing = [key for key in scene.planned(node.key).dependencies if scene.node(key).status is not Status.COMPLETED]
     if not missing:
-        return "All it waits for has just completed.", None
+        return "All it waits for has just completed.", _watch(scene)
     text = f"It waits for {_listed([f'{key} ({scene.node(key).status})' for key in missing])}."
     root = missing[0]
     while scene.node(root).status is Status.PENDING:
@@ -215,6 +214,12 @@ def _running(scene: Scene, node: NodeRecord, stopped: Sequence[Leftover]) -> str
     return " ".join(sentences)
 
 
+def _failed(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
+    again = f"hostler retry {scene.run_id} {node.key}" if may_be_retried(scene.run, node) else None
+    end = "" if again else " It will not run any more; a new run is a new chance."
+    return f"It is {node.status}: {_failure(node)}.{end}", again
+
+
 def _skipped(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
     """Name what failed before it."""
     frontier, seen = [node.key], {node.key}
@@ -243,6 +248,11 @@ def _cannot(scene: Scene) -> str:
     """Say what this program lacks to go on with the run, and what a person can do."""
     accept = f"hostler resume {scene.run_id} --accept-incompatible"
     return f"This program cannot go on with it: {scene.missing}; bring that back, or go on without: {accept}."
+
+
+def _watch(scene: Scene) -> str:
+    """Return what shows how something goes on by itself."""
+    return f"hostler watch {scene.run_id}"
 
 
 def _owner(scene: Scene) -> str:

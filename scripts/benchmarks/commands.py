@@ -15,6 +15,7 @@ from scripts.benchmarks.crew import LIMIT_S, LostError
 from scripts.benchmarks.effort import Effort
 from scripts.benchmarks.jobs import TRUE
 from scripts.benchmarks.results import Goal, Row, informing, ratio, unmeasured
+from scripts.benchmarks.stored_runs import Stored
 from scripts.benchmarks.surroundings import scratch
 
 JOB: Final = 'date +%s%N >>"$0.began"; sleep .02; date +%s%N >>"$0.ended"'
@@ -77,11 +78,13 @@ def _one_by_one(effort: Effort) -> list[Row]:
     ways = {
         "true by hostler exec": [*_exec(), TRUE],
         "hostler --version": [*_hostler(), "--version"],
+        "hostler runs": [*_hostler(), "runs"],
         "python -c pass": [sys.executable, "-c", "pass"],
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
     with scratch() as place:
         settings = _settings(place, slots=1)
+        _store_runs(place / "home", effort.listed)
         _all_at_once(list(ways.values()), settings)  # the folder is made, the byte code written
         for _ in range(max(1, effort.rounds * effort.commands // 4)):
             for name, command in ways.items():
@@ -91,8 +94,16 @@ def _one_by_one(effort: Effort) -> list[Row]:
     return [
         ratio("one true by hostler exec / python -c pass", found["true by hostler exec"], bare, Goal(limit=5)),
         ratio("hostler --version / python -c pass", found["hostler --version"], bare, Goal(limit=2)),
+        ratio(f"hostler runs, of {effort.listed} / python -c pass", found["hostler runs"], bare, Goal(limit=5)),
         *(informing(f"one {name}", 1000 * value, "ms") for name, value in found.items()),
     ]
+
+
+def _store_runs(home: Path, count: int) -> None:
+    stored = Stored(home)
+    for _ in range(count):
+        stored.create(1)
+    stored.close()
 
 
 def _hostler() -> list[str]:

@@ -27,6 +27,7 @@ class Effort:
         batches: Batches of commits in a round.
         shared_s: Seconds in which processes write one store, in a round.
         large: Nodes of a large run.
+        listed: Runs in the store that is listed.
         chain: Nodes of a run whose commits are counted, or that races its peers.
         runs: Runs in one host at once.
         approvals: Approvals given one after the other.
@@ -51,6 +52,7 @@ class Effort:
     batches: int
     shared_s: float
     large: int
+    listed: int
     chain: int
     runs: int
     approvals: int
@@ -75,6 +77,7 @@ FULL: Final = Effort(
     batches=15,
     shared_s=1.0,
     large=10_000,
+    listed=10_000,
     chain=300,
     runs=64,
     approvals=40,
@@ -99,6 +102,7 @@ QUICK: Final = Effort(
     batches=20,
     shared_s=1.0,
     large=3_000,
+    listed=1_000,
     chain=100,
     runs=64,
     approvals=15,
@@ -123,6 +127,7 @@ SMOKE: Final = Effort(
     batches=1,
     shared_s=0.1,
     large=40,
+    listed=5,
     chain=4,
     runs=3,
     approvals=2,

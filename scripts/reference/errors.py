@@ -15,11 +15,12 @@ HEAD: Final = """\
 
 An error is one line on standard error, `hostler: error[CODE]: what; what to do`. Codes and exit codes are stable; the
 words are for people and may change. In Python it is `HostlerError` with `code`, `what` and `todo`. A traceback is shown
-only with `--debug` before the command. What argparse finds wrong with what was typed is `error[usage]`, exit code 2.
+only with `--debug`, which may stand anywhere before the words of a command to run.
 
 """
 
 CODES: Final[Mapping[Code, tuple[str, str]]] = {
+    Code.USAGE: ("what was typed is no command line", "what was probably meant is named; `--help`"),
     Code.INVALID_CLAIMS: (
         "claims that are no claims, or more than the machine has",
         "claim less, or `hostler machine set`",

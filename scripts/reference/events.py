@@ -57,6 +57,10 @@ KINDS: Final[Mapping[EventKind, tuple[str, str]]] = {
         "receipt_id, state, action, plan_sha256, approver, subject, rule, expires_at, request_id",
     ),
     EventKind.REQUEST: ("what somebody asked for was taken up", "request_id, request, reason"),
+    EventKind.LOG_CUT: (
+        "the disk did not take all that a process of a node wrote into its log",
+        "attempt, stream, bytes (that are missing, at most), message",
+    ),
     EventKind.REQUEST_REFUSED: ("it was refused", "request_id, request, code, message, todo"),
     EventKind.SPENDING: ("a budget was reserved, spent, corrected or given back", "change, amount, assumed"),
     EventKind.LATE_RESULT: ("an attempt that no longer counts brought something", "outcome"),

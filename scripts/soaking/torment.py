@@ -22,8 +22,9 @@ from store.clock import SystemClock
 from store.contracts import NodeRecord, Request, RequestKind
 from store.home import Home
 from store.lifecycle import RESTING, RUN_FINAL, Status
-from store.reader import Reader, RunRow
+from store.reader import Reader
 from store.requests import cancel_id, post
+from store.run_list import RunRow
 
 HERE: Final = Path(__file__).resolve().parent
 FLOW: Final = HERE / "flow.py"

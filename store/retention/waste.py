@@ -19,8 +19,8 @@ from typing import Final
 
 from hostres.locks import NEW, is_held
 from store.archive.importing import INCOMING
-from store.fields import RUN_ID_PATTERN, SHA256_PATTERN
 from store.home import Home
+from store.patterns import RUN_ID_PATTERN, SHA256_PATTERN
 
 GONE: Final = ".gone."
 """Prefix of what is out of sight and only still to be removed."""

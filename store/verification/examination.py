@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hostres.errors import HostlerError
 from store.content import Content
-from store.fields import SHA256_PATTERN
+from store.patterns import SHA256_PATTERN
 from store.records import Model, decode, encode
 from store.values import Domain, digest_bytes
 from store.verification.findings import Fault, Problem, printable

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from store import lifecycle
 from store.content import Content
 from store.contracts import NodeRecord
-from store.heads import counts_text, unknown_run
+from store.heads import counts_text
 from store.lifecycle import RunStatus
 from store.limits import Limits
+from store.run_list import unknown_run
 from store.verification.answers import examine_answers
 from store.verification.evidence import examine_evidence
 from store.verification.exact_plans import examine_plans

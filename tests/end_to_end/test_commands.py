@@ -283,6 +283,29 @@ def test_one_node_of_a_live_run_is_cancelled_and_the_rest_goes_on(tmp_path: Path
     assert statuses(run_id) == {"a": "cancelled", "b": "completed", "after": "cancelled"}
 
 
+def test_logs_are_followed_from_one_attempt_to_the_next(tmp_path: Path) -> None:
+    fifo, mark = tmp_path / "fifo", tmp_path / "mark"
+    os.mkfifo(fifo)
+    twice = f"if test -e {mark}; then echo second; else touch {mark}; echo first; read line <{fifo}; exit 1; fi"
+    with started("run", graph(tmp_path, command("a", "sh", "-c", twice, retry={"attempts": 2}))) as run:
+        run_id = read_until(run, "a  running")[0]
+        with started("logs", run_id, "a", "--follow") as logs:
+            read_until(logs, "first")
+            let_go(fifo)
+            assert run.wait(timeout=20) == 0
+            assert logs.communicate(timeout=20)[0] == "second\n"
+    assert "has had 2 attempts, not 3" in refused("logs", run_id, "a", "--attempt", "3", code=4)
+    assert hostler("logs", run_id, "a", "--attempt", "1") == "first\n"
+
+
+def test_of_a_node_that_is_cancelled_its_own_state_is_told_not_that_of_its_run(tmp_path: Path) -> None:
+    hostler("submit", graph(tmp_path, command("a", "true"), command("b", "true")))
+    assert told("cancel", "-", "--node", "a")["status"] == "cancelled"
+    assert statuses() == {"a": "cancelled", "b": "ready"}
+    hostler("submit", graph(tmp_path, command("a", "true"), command("b", "true")))
+    assert "now cancelled" in hostler("cancel", "-", "--node", "a")
+
+
 def test_a_run_that_nobody_works_on_is_cancelled_here(tmp_path: Path) -> None:
     hostler("submit", graph(tmp_path, ECHO))
     assert told("cancel", "-")["status"] == "cancelled"

@@ -128,7 +128,7 @@ def test_a_registered_operation_can_be_named(tmp_path: Path) -> None:
     assert "node a: input.target is missing" in refusal(write(tmp_path, bad))
     gone = node(executor={"operation": "files.publsh@1"})
     line = refusal(write(tmp_path, gone))
-    assert "nodes[0]: node a: there is no operation files.publsh@1; use one of: files.publish@1" in line
+    assert "nodes[0]: node a: there is no operation files.publsh@1; did you mean files.publish@1?" in line
 
 
 def test_a_node_says_which_evidence_it_must_bring(tmp_path: Path) -> None:

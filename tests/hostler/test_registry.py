@@ -106,5 +106,5 @@ def test_a_text_that_names_no_operation_says_how_one_is_written(text: str) -> No
 
 
 def test_a_name_that_is_nearly_right_is_answered_with_the_right_one() -> None:
-    with pytest.raises(HostlerError, match=r"no operation files\.publsh@1; use one of: files\.publish@1"):
+    with pytest.raises(HostlerError, match=r"no operation files\.publsh@1; did you mean files\.publish@1\?"):
         default_registry().named("files.publsh@1")

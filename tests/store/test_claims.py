@@ -17,8 +17,9 @@ from hostres.errors import Code, HostlerError
 from store.contracts import EventKind, GrantAction, RequestKind
 from store.hosts import HostIdentity, host_alive, known_hosts
 from store.lifecycle import RunStatus, Status
-from store.reader import Owner, Reader
+from store.reader import Reader
 from store.requests import cancel_id, post
+from store.run_list import Owner
 from store.run_store import RunStore
 from store.values import Domain, digest_bytes
 from tests.store.support import (

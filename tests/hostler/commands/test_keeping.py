@@ -60,7 +60,7 @@ def test_a_clean_run_is_told_in_one_line_and_in_a_versioned_object(kept: Kept, c
         assert text.startswith(line)
         assert text.count("\n") == 1
     shape = told(capsys, "verify", "--all")
-    assert (shape["version"], shape["ok"], shape["database"]) == (1, True, {"ok": True, "problems": []})
+    assert (shape["format_version"], shape["ok"], shape["database"]) == (1, True, {"ok": True, "problems": []})
     (result,) = shape["results"]
     assert {*result} == {"run_id", "ok", "status", "nodes", "events", "grants", "problems", "files"}
     assert result["problems"] == result["files"] == []
@@ -148,7 +148,7 @@ def test_files_that_were_moved_are_told_and_are_no_damage(kept: Kept, capsys: Ca
 def test_verify_all_says_that_there_are_no_runs(capsys: Captured) -> None:
     assert said(capsys, "verify", "--all") == "no runs\n"
     assert told(capsys, "verify", "--all") == {
-        "version": 1, "ok": True, "results": [], "database": {"ok": True, "problems": []},
+        "format_version": 1, "ok": True, "results": [], "database": {"ok": True, "problems": []},
     }  # fmt: skip
 
 
@@ -216,7 +216,9 @@ def test_a_run_goes_out_as_a_private_file_is_proved_and_comes_back_to_be_looked_
     assert f"{kept.run_id}: verified; completed" in said(capsys, "verify", str(file))
     assert told(capsys, "verify", str(file))["results"][0]["file"] == str(file)
     assert not elsewhere.exists(), "an archive is proved without any home"
-    assert told(capsys, "import", str(file)) == {"run_id": kept.run_id, "sha256": shape["sha256"], "new": True}
+    assert told(capsys, "import", str(file)) == {
+        "format_version": 1, "run_id": kept.run_id, "sha256": shape["sha256"], "new": True,
+    }  # fmt: skip
     assert told(capsys, "import", str(file))["new"] is False
     assert "there already" in said(capsys, "import", str(file))
 
@@ -289,7 +291,7 @@ def test_gc_says_what_it_would_do_then_does_it(kept: Kept, capsys: Captured) -> 
     assert would.startswith("would remove 1 run, 1 plan, 1 code bundle, 2 leftovers; about ")
     assert f"\n  {kept.run_id}\n" in would
     done = told(capsys, "gc", "--older-than", "0s")
-    assert (done["version"], done["dry_run"], done["runs"], done["failed"]) == (1, False, [kept.run_id], [])
+    assert (done["format_version"], done["dry_run"], done["runs"], done["failed"]) == (1, False, [kept.run_id], [])
     assert done["bytes"]["files"] > 600_000
     assert said(capsys, "runs") == "no runs\n"
 

@@ -100,6 +100,7 @@ def test_show_has_the_promised_shape(setting: Setting, capsys: Captured) -> None
     run_id = resting(setting)
     shape = shown(capsys, "show", run_id[:12])
     assert {*shape} == {
+        "format_version",
         "run_id", "workflow", "status", "plan_sha256", "created_at", "started_at", "finished_at", "counts",
         "waiting_on", "nodes",
     }  # fmt: skip
@@ -235,7 +236,18 @@ def test_events_are_one_object_a_line_and_chained(setting: Setting, capsys: Capt
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert all(event["prev_sha256"] == before["sha256"] for before, event in itertools.pairwise(events))
     first = events[0]
-    assert {*first} == {"run_id", "seq", "at", "boot_ns", "kind", "principal", "data", "prev_sha256", "sha256"}
+    assert {*first} == {
+        "format_version",
+        "run_id",
+        "seq",
+        "at",
+        "boot_ns",
+        "kind",
+        "principal",
+        "data",
+        "prev_sha256",
+        "sha256",
+    }
     assert first["kind"] == "run-created"
     assert {event["kind"] for event in events} <= {kind.value for kind in EventKind}
     assert main(["events", run_id]) == 0
@@ -263,7 +275,7 @@ def test_logs_are_those_of_the_last_attempt_and_may_be_asked_for_by_stream(
     shape = json.loads(capsysbinary.readouterr().out)
     written = {"stdout": "out\n\x1b[31m�", "stderr": "err\n"}
     assert shape == {
-        "run_id": run_id, "node": "text", "attempt": 1, **written, "processes": [{"number": 1, **written}], "error": "",
+        "format_version": 1, "run_id": run_id, "node": "text", "attempt": 1, **written, "processes": [{"number": 1, **written}], "error": "",
     }  # fmt: skip
     assert main(["logs", run_id, "upload"]) == 0, "it has not run yet"
     assert capsysbinary.readouterr().out == b""
@@ -307,7 +319,7 @@ def test_logs_of_several_processes_come_in_order_under_headings_and_the_tracebac
     assert shape["processes"][1] == {"number": 2, "stdout": "out 2\n", "stderr": ""}
     assert main(["logs", run_id, "text", "--json", "--follow"]) == 0
     lines = [json.loads(line) for line in capsysbinary.readouterr().out.splitlines()]
-    assert {"stream": "stderr.10", "line": "err without an end"} in lines
+    assert {"format_version": 1, "stream": "stderr.10", "line": "err without an end"} in lines
 
 
 def test_a_log_whose_writer_was_killed_is_shown_to_its_end(

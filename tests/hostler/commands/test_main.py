@@ -5,13 +5,18 @@ import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
 import hostler
 from hostler import __main__ as program
-from hostler.commands import COMMANDS, module_of
+from hostler.command_line import parsed, parser_of
+from hostler.commands import COMMANDS, module_of, runs
+from hostler.completing.vocabulary import read_vocabulary
 from hostres.errors import EXIT_CODES, Code, HostlerError
+from tests.hostler.views.support import PLAN
+from tests.store.support import Setting, record_of
 
 
 class Fails(types.ModuleType):
@@ -54,8 +59,36 @@ def test_a_bug_is_one_line_that_says_how_to_see_more(
 def test_with_debug_there_is_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert failing(monkeypatch, HostlerError(Code.CONFLICT, "no", "wait"), "--debug") == 5
     assert "Traceback" in capsys.readouterr().err
-    with pytest.raises(ZeroDivisionError):
-        failing(monkeypatch, ZeroDivisionError(), "--debug")
+    assert failing(monkeypatch, ZeroDivisionError("by zero"), "--debug") == 70
+    error = capsys.readouterr().err
+    assert "Traceback" in error
+    assert error.splitlines()[-1].startswith("hostler: error[internal]: ZeroDivisionError: by zero; ")
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("show - --debug", True),
+        ("receipt --debug list -", True),
+        ("--debug exec -- no-such-program", False),
+        ("exec --claim nothing=1 -- true --debug", False),
+        ("exec --claim nothing=1 --debug -- true", True),
+        ("--debug exec --claim nothing=1 -- true", True),
+        ("show -", False),
+    ],
+)
+def test_debug_counts_wherever_it_stands_but_not_among_the_words_of_another_command(
+    words: str, shown: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert program.main(words.split()) in {2, 4, 127}
+    error = capfd.readouterr().err
+    assert ("Traceback" in error) is shown
+    assert error.splitlines()[-1].startswith("hostler: error[")
+
+
+def test_these_are_the_options_of_exec_that_take_the_next_word() -> None:
+    options = read_vocabulary()["below"]["exec"]["options"]
+    assert {*program.VALUED} == {name for name, told in options.items() if "takes" in told}
 
 
 def test_ctrl_c_is_130_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +120,7 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
     assert f"hostler {command}" in help_text
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in {"exec", "serve"}])
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in {"completion", "exec", "serve"}])
 def test_every_command_that_prints_data_has_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     action = {"machine": ["show"], "work": ["next"], "receipt": ["list"], "service": ["status"]}.get(command, [])
     with pytest.raises(SystemExit):
@@ -155,3 +188,38 @@ def test_light_commands_import_nothing_heavy(arguments: list[str]) -> None:
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stdout.splitlines()[-1] == "HEAVY"
+
+
+def test_a_list_of_runs_imports_no_parser_and_nothing_that_reads_records(tmp_path: Path) -> None:
+    """`hostler runs` starts as `hostler exec` does; each of these takes as long as all the rest of it."""
+    setting = Setting(Path(os.environ["HOSTLER_HOME"]))
+    setting.store.create(record_of(PLAN), PLAN, bundle=None)
+    setting.close()
+    heavy = (
+        "argparse dataclasses fasteners inspect orjson platformdirs psutil pydantic pykka rich shutil subprocess yaml"
+    )
+    script = (
+        "import sys\nfrom hostler.__main__ import main\nmain(['runs'])\n"
+        f"print('HEAVY', *sorted(set('{heavy}'.split()) & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert "podcast" in done.stdout
+    assert done.stdout.splitlines()[-1] == "HEAVY"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "--json", "--limit 3", "--status failed", "--limit 3 --json --status planned", "--limit 2 --limit 3"],
+)
+def test_runs_reads_its_arguments_as_the_parser_does(words: str) -> None:
+    plain = runs.read_plain(words.split())
+    assert plain is not None
+    args = vars(parsed(parser_of("runs"), ["runs", *words.split()]))
+    assert {name: args[name] for name in vars(plain)} == vars(plain)
+
+
+@pytest.mark.parametrize(
+    "words", ["--limit 0", "--limit x", "--status", "--status x", "--jsn", "x", "--help", "--limit"]
+)
+def test_what_is_rare_or_wrong_is_left_to_the_parser(words: str) -> None:
+    assert runs.read_plain(words.split()) is None

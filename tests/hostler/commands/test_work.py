@@ -65,8 +65,16 @@ def test_a_run_that_no_host_works_on_is_worked_off_by_commands_alone(typed):
     assert "no work is ready for bob" in typed("work", "next", "--worker", "bob", code=4)
     assert typed.json("work", "beat", key, "--lease", "10m", "--json")["expires_at"] > first["expires_at"]
     file = typed.result(output=[1])
-    assert typed.json("work", "submit", key, "--result", file, "--json") == {"idempotency_key": key, "settled": True}
-    assert typed.json("work", "submit", key, "--result", file, "--json") == {"idempotency_key": key, "settled": True}
+    assert typed.json("work", "submit", key, "--result", file, "--json") == {
+        "format_version": 1,
+        "idempotency_key": key,
+        "settled": True,
+    }
+    assert typed.json("work", "submit", key, "--result", file, "--json") == {
+        "format_version": 1,
+        "idempotency_key": key,
+        "settled": True,
+    }
     assert "another result" in typed("work", "submit", key, "--result", typed.result(summary="no"), code=5)
     assert "not leased any more" in typed("work", "beat", key, code=5)
     assert typed("work", "next", "--worker", "bob", "--json").count("\n") == 1

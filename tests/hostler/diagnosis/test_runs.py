@@ -9,7 +9,7 @@ from hostler.config import Config
 from hostler.diagnosis.runs import ahead_of_clock, look_at_runs
 from store.home import Home
 from store.lifecycle import RunStatus
-from store.reader import RunRow
+from store.run_list import RunRow
 
 
 def row(created_at: str) -> RunRow:

@@ -1,16 +1,20 @@
 """Why a run or a node does not move: a paragraph for every status, and a command that exists."""
 
+import shlex
 from dataclasses import replace
 
 import pytest
 
-from hostler.commands import COMMANDS
+from hostler.command_line import parsed, parser_of
 from hostler.views.why import Scene, why_node, why_run
 from hostres.leftovers import Leftover
 from hostres.rows import ADMITTED, WAITING, Blocked, Row
-from store.lifecycle import RunStatus, Status
-from store.reader import Owner, RunView
-from tests.hostler.views.support import AT, FAILURE, NODE_SHA, PLAN, RUN_ID, node, record
+from store import terms
+from store.lifecycle import FINAL, LIVE, RUN_FINAL, RUN_RESTS, RunStatus, Status
+from store.plans import AgentExecutor, ComputeExecutor, Executor, GateExecutor, RunLimits
+from store.reader import RunView
+from store.run_list import Owner
+from tests.hostler.views.support import AT, FAILURE, NODE_SHA, PLAN, RUN_ID, node, planned, record
 
 KEYS = [each.key for each in PLAN.nodes]
 
@@ -49,23 +53,80 @@ def ticket(state: str, *blocked: Blocked) -> Row:
     )
 
 
+DONE = {Status.COMPLETED, Status.CANCELLED, Status.INCOMPATIBLE}
+"""Nothing moves such a node any more, and nothing is to be typed for it."""
+
+
+def can_be_typed(command: str) -> bool:
+    """Whether the parser takes it; FILE and NAME stand for what a person puts there."""
+    words = shlex.split(command)
+    if words[0] == "hostler":
+        parsed(parser_of(words[1]), words[1:])
+    return words[0] in {"hostler", "kill"}
+
+
 @pytest.mark.parametrize("status", list(Status))
-def test_every_status_has_a_sentence_and_every_command_exists(status: Status) -> None:
+@pytest.mark.parametrize("alive", [True, False, None])
+@pytest.mark.parametrize(
+    "executor", [None, AgentExecutor(external=True), GateExecutor(gate="deploy"), ComputeExecutor(compute="count")]
+)
+def test_every_status_has_a_plain_paragraph_and_whatever_can_move_has_a_command_that_can_be_typed(
+    status: Status, alive: bool | None, executor: Executor | None
+) -> None:
+    """Whether a host works on the run, it is gone, or there never was one."""
     audio = node("audio", Status.COMPLETED if status is not Status.SKIPPED else Status.FAILED, failure=FAILURE)
-    said = why_node(scene(audio, node("text", status, failure=FAILURE, plan_sha256=NODE_SHA)), "text")
+    due = {"due_at": AT, "started_at": AT, "attempt": 1}
+    run_status = next((of_run for of_node, of_run in RUN_RESTS if of_node is status), RunStatus.RUNNING)
+    if status in FINAL:
+        run_status = RunStatus.FAILED
+    plan = PLAN.model_copy(
+        update={"nodes": (PLAN.nodes[0], planned("text", executor, after=("audio",)), *PLAN.nodes[2:])}
+    )
+    told = node("text", status, failure=FAILURE, plan_sha256=NODE_SHA, **due)
+    said = why_node(replace(scene(audio, told, status=run_status, alive=alive), plan=plan), "text")
     assert said.text.endswith(".")
-    assert "\x1b" not in said.text
+    assert said.text.isprintable()
     assert said.status == status
-    if said.command is not None:
-        assert said.command.split()[:1] == ["hostler"]
-        assert said.command.split()[1] in COMMANDS
+    assert (said.command is None) is (status in DONE), said
+    assert said.command is None or can_be_typed(said.command)
+    if alive is not True and status in LIVE and not (executor and executor.kind == "agent" and status is Status.READY):
+        assert "No host works on the run" in said.text
+        assert said.command == f"hostler resume {RUN_ID}"
 
 
 @pytest.mark.parametrize("status", list(RunStatus))
 @pytest.mark.parametrize("alive", [True, False, None])
 def test_every_run_has_one_too(status: RunStatus, alive: bool | None) -> None:
-    said = why_run(scene(node("audio", Status.RUNNING), status=status, alive=alive))
+    rests = {of_run: of_node for of_node, of_run in RUN_RESTS}
+    first = rests.get(status, Status.FAILED if status in RUN_FINAL else Status.RUNNING)
+    said = why_run(scene(node("audio", first, failure=FAILURE), status=status, alive=alive))
     assert said.text.endswith(".")
+    assert said.text.isprintable()
+    assert said.command is not None
+    assert can_be_typed(said.command)
+
+
+def test_a_run_whose_owner_is_about_to_begin_says_how_to_look_on() -> None:
+    assert why_run(scene()).command == f"hostler watch {RUN_ID}"
+
+
+def test_a_ready_node_names_what_takes_its_room() -> None:
+    limited = PLAN.model_copy(update={"limits": RunLimits(active=1)})
+    ready = scene(node("audio", Status.RUNNING, attempt=1), node("text", Status.READY))
+    assert "when its host has room for another node beside audio." in why_node(ready, "text").text
+    said = why_node(replace(ready, plan=limited), "text").text
+    assert "the limits of the run allow one node at a time; active: audio." in said
+    idle = scene(node("text", Status.READY))
+    assert why_node(idle, "text").text.endswith("when its host has room for another node.")
+
+
+@pytest.mark.parametrize(("limit", "said"), [("per_owner", "for agent:ann"), ("per_parent", "below lead")])
+def test_a_ready_node_that_an_owner_or_a_parent_has_no_room_for_says_so(limit: str, said: str) -> None:
+    on = terms.Terms(owner=terms.Owner(role="agent", id="ann"), parent="lead")
+    nodes = tuple(each.model_copy(update={"terms": on, "dependencies": ()}) for each in PLAN.nodes)
+    plan = PLAN.model_copy(update={"nodes": nodes, "limits": RunLimits.model_validate({limit: 1})})
+    ready = scene(node("audio", Status.QUEUED, attempt=1), node("text", Status.READY))
+    assert f"allow one node at a time {said}; active: audio." in why_node(replace(ready, plan=plan), "text").text
 
 
 def test_a_pending_node_names_what_is_first_to_blame_and_what_moves_that() -> None:

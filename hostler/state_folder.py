@@ -1,0 +1,42 @@
+"""Where the durable state is. Light: listing runs needs no more of the configuration."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from hostler.refusals import invalid, require_utf8
+
+HOME: Final = "HOSTLER_HOME"
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the state folder, absolute, whether or not it exists.
+
+    Args:
+        environ: `HOSTLER_HOME` in it names the folder.
+
+    Raises:
+        HostlerError: invalid-data: it names a user who does not exist, or its name is not UTF-8.
+
+    """
+    named = environ.get(HOME)
+    return require_utf8(_named(named) if named else _usual(), "the state folder")
+
+
+def _usual() -> Path:
+    if not sys.platform.startswith("linux"):
+        import platformdirs  # noqa: PLC0415  takes as long as listing the runs
+
+        return platformdirs.user_state_path("hostler").absolute()
+    # As platformdirs has it, after https://specifications.freedesktop.org/basedir-spec
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return Path(base if base.strip() else os.path.expanduser("~/.local/state"), "hostler").absolute()  # noqa: PTH111
+
+
+def _named(home: str) -> Path:
+    try:
+        return Path(home).expanduser().absolute()
+    except RuntimeError:
+        raise invalid(f"{HOME} is {home!r}: there is no such user", "give the folder as an absolute path") from None
