@@ -20,6 +20,7 @@ NOT_RUN: Final = {
     "README.md": 2,
     "docs/how-to/embed.md": 1,
     "docs/performance.md": 1,
+    "docs/pictures.md": 1,
     "docs/proofs.md": 1,
     "docs/tutorial.md": 2,
 }
