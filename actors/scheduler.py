@@ -5,14 +5,13 @@ It decides, adopts, hands the writes to the run store, and speaks only when the 
 
 import logging
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
-
-from pykka import ActorRef
 
 from actors.actions import (
     Abort,
@@ -81,8 +80,9 @@ from actors.pulse import Pulse
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
+from actors.scheduling.turn import Decision
 from actors.secrets import mask_of, masked_plan
-from actors.shell import Shell, tell
+from actors.shell import Shell, hand_over, tell
 from actors.threads import WorkThreads
 from actors.work import Job, opened, write_log
 from actors.worktrees import Tree, integrated
@@ -154,7 +154,7 @@ class Scheduler(Shell):
         self._commits = 0
         self._outbox: deque[tuple[int, list[Action]]] = deque()
         self._leases: dict[Asked, Lease] = {}
-        self._executors: dict[Working, ActorRef[Executor]] = {}
+        self._executors: dict[Working, Executor] = {}
         self._pulses: dict[tuple[str, int], Pulse] = {}
         self._probes: dict[tuple[str, int], Control] = {}
         self._vacating = False
@@ -218,10 +218,7 @@ class Scheduler(Shell):
         tell(self._services.store, ForgetRequests(run_id=self._run_id, reply_to=self.actor_ref))
         tell(self._services.timer, StopTimers(owner=self.actor_urn))
         for (node, attempt, reconciling), executor in self._executors.items():
-            tell(
-                executor,
-                Abort(node=node, attempt=attempt, reason="drain", grace_s=GRACE_S, reconciling=reconciling),
-            )
+            executor.tell(Abort(node=node, attempt=attempt, reason="drain", grace_s=GRACE_S, reconciling=reconciling))
         for control in (*self._planners.values(), *self._probes.values()):
             control.abort("drain", grace_s=0.0)
         if self._broken or self._vacating:
@@ -237,9 +234,7 @@ class Scheduler(Shell):
         def wait() -> None:
             deadline = time.monotonic() + VACATE_S
             hung = [
-                node
-                for node, executor in working.items()
-                if not executor.actor_stopped.wait(max(0.0, deadline - time.monotonic()))
+                node for node, executor in working.items() if not executor.wait(max(0.0, deadline - time.monotonic()))
             ]
             if parent is not None:
                 tell(parent, Vacated(run_id=run_id, urn=urn, hung=tuple(hung)))
@@ -249,21 +244,40 @@ class Scheduler(Shell):
     def _decide(self, message: SchedulingMessage) -> None:
         decision = decide(self._state, message, self._services.clock.now())
         if decision.transaction is not None:
+            if self._is_alone(decision):
+                self._commit_here(decision)
+                return
             self._commits += 1
             self._outbox.append((self._commits, list(decision.after)))
-            self._services.store.tell(
-                Commit(
-                    number=self._commits,
-                    transaction=decision.transaction,
-                    reply_to=self.actor_ref,
-                    awaited=not all(isinstance(action, NodeChanged) for action in decision.after),
-                )
-            )
+            self._services.store.tell(self._commit(decision, self.actor_ref))
         elif self._outbox:  # nothing may overtake what waits for the disk
             self._outbox[-1][1].extend(decision.after)
         self._perform_all(decision.now)
         if decision.transaction is None and not self._outbox:
             self._perform_all(decision.after)
+
+    def _is_alone(self, decision: Decision) -> bool:
+        """Say whether nothing else can come up before the commit of *decision* is durable."""
+        return not (decision.now or self._outbox or self._executors) and self.actor_inbox.empty()
+
+    def _commit(self, decision: Decision, reply_to: Address) -> Commit:
+        assert decision.transaction is not None
+        return Commit(
+            number=self._commits,
+            transaction=decision.transaction,
+            reply_to=reply_to,
+            awaited=not all(isinstance(action, NodeChanged) for action in decision.after),
+        )
+
+    def _commit_here(self, decision: Decision) -> None:
+        """Have the store commit on this thread if it is idle: there is nothing else to do meanwhile."""
+        self._commits += 1
+        self._outbox.append((self._commits, list(decision.after)))
+        answer = _Answer(self.actor_ref)
+        hand_over(self._services.store, self._commit(decision, answer))
+        said = answer.taken()
+        if said is not None:
+            self.handle(said)
 
     def _release_outbox(self, number: int) -> None:
         released: list[Action] = []
@@ -326,7 +340,7 @@ class Scheduler(Shell):
             case Abort():
                 executor = self._executors.get((action.node, action.attempt, action.reconciling))
                 if executor is not None:
-                    tell(executor, action)
+                    executor.tell(action)
             case EndLeftovers():
                 self._end_leftovers(action.nodes)
             case TakePulse():
@@ -420,7 +434,7 @@ class Scheduler(Shell):
             reconciling=previous is not None,
             pulse=pulse,
         )
-        self._executors[action.node, action.attempt, previous is not None] = Executor.start(
+        executor = self._executors[action.node, action.attempt, previous is not None] = Executor(
             job=Job(
                 plan=action.plan,
                 code=self._code(action),
@@ -449,6 +463,7 @@ class Scheduler(Shell):
             node=action.node,
             attempt=action.attempt,
         )
+        executor.start()
 
     def _workspace(self, action: Dispatch | Reconcile, control: Control, *, reconciling: bool) -> Callable[[], Path]:
         """Return what gives the workspace of an attempt, as it begins with it, on the thread of its work."""
@@ -502,7 +517,7 @@ class Scheduler(Shell):
     def _executor_died(self, message: Died) -> None:
         """Treat a broken executor as a fault of its node: the others go on."""
         for (node, attempt, reconciling), executor in list(self._executors.items()):
-            if executor.actor_urn == message.urn:
+            if executor.urn == message.urn:
                 del self._executors[node, attempt, reconciling]
                 outcome = Failed(
                     code=FailureCode.INTERNAL, message=f"its executor broke: {message.error!r}", todo="report this"
@@ -528,6 +543,32 @@ class Scheduler(Shell):
     def _parent_tell(self, message: RunLeft | RunLost) -> None:
         if self._parent is not None:
             tell(self._parent, message)
+
+
+class _Answer:
+    """Where the store answers a commit: to the thread that waits here, or else to the scheduler.
+
+    Args:
+        address: The scheduler's.
+
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._thread: int | None = threading.get_ident()
+        self._said: Committed | CommitRefused | None = None
+
+    def tell(self, message: Committed | CommitRefused) -> None:
+        """Take the answer."""
+        if self._thread == threading.get_ident():
+            self._said = message
+        else:
+            tell(self._address, message)
+
+    def taken(self) -> Committed | CommitRefused | None:
+        """Return the answer if it was given on this thread; none is awaited here any more."""
+        self._thread = None
+        return self._said
 
 
 def _ended_leftovers(run_id: str, nodes: tuple[str, ...], machine: Path) -> LeftoversEnded:
