@@ -106,13 +106,13 @@ class _Ref(pykka.ActorRef[Shell]):
 
     def handled(self, message: Any) -> bool:
         """Have *message* handled here and now, if the actor is idle; say whether it was."""
-        actor, inbox = self._actor_weakref(), self.actor_inbox
-        if actor is None or not inbox.stand_in():
+        actor = self._actor_weakref()
+        if actor is None or not actor.actor_inbox.stand_in():
             return False
         try:
             if self.actor_stopped.is_set():
                 return False
             actor.on_receive(message)
         finally:
-            inbox.leave()
+            actor.actor_inbox.leave()
         return True

@@ -1,4 +1,4 @@
-"""`python -m scripts.benchmarks AREA [PART] [--json] [--quick]`: measure an area or a part of it, print what was found."""
+"""`python -m scripts.benchmarks AREA [PART] [--json] [--quick]`: measure it, print what was found."""
 
 import argparse
 import importlib

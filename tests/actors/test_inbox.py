@@ -32,10 +32,10 @@ class Noting(Shell):
         self.inside -= 1
 
 
-def started(hold: threading.Event | None = None) -> tuple[Any, Noting]:
+def started(hold: threading.Event | None = None) -> tuple[Any, Any]:
     """Return an actor that is through with its setup, and what it notes."""
     ref = Noting.start(hold=hold)
-    noting = ref._actor_weakref()
+    noting: Any = ref._actor_weakref()
     until(lambda: not noting.actor_inbox._mine)
     return ref, noting
 
@@ -88,7 +88,7 @@ def test_an_actor_that_breaks_on_another_thread_takes_nothing_more_and_goes():
     def handle(message: Any) -> None:
         raise ValueError(message)
 
-    noting.handle = handle  # type: ignore[method-assign]
+    noting.handle = handle
     assert hand_over(ref, "bad")
     assert ref.actor_stopped.wait(5)
     assert not hand_over(ref, "after")

@@ -39,9 +39,13 @@ def test_what_work_starts_at_its_end_follows_on_its_thread_and_the_rest_on_other
     def note(name: str) -> None:
         seen[name] = threading.current_thread()
 
+    def amid() -> None:
+        note("amid")
+        rest.set()
+
     def work() -> None:
         note("work")
-        threads.start(lambda: (note("amid"), rest.set()))
+        threads.start(amid)
         assert rest.wait(5)  # it runs beside this one, not after it
         threads.end_here()
         threads.start(lambda: note("next"))
