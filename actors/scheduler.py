@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -93,6 +92,7 @@ from hostres.masking import own_mask
 from hostres.niceness import Niceness
 from store.clock import Clock
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
 from store.policy import FailureCode
 from store.references import references

@@ -4,7 +4,6 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -26,6 +25,7 @@ from actors.secrets import name_of, resolved
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from store.content import sha256_of
+from store.lazy_dataclass import dataclass
 from store.plans import AgentExecutor, CommandExecutor, NodePlan, OperationExecutor
 from store.policy import FailureCode, Isolation, Policy
 from store.values import Domain, canonical, digest_bytes

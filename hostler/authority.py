@@ -1,7 +1,6 @@
 """The authority section of the configuration file: the user's own rules, and how an approval is confirmed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -10,6 +9,7 @@ from pydantic import Field, ValidationError
 from hostler.refusals import first_problem, invalid
 from store.amounts import Amount
 from store.fields import Contract, Id
+from store.lazy_dataclass import dataclass
 from store.policy import Effect, PreparationKind
 from store.rules import DEFAULT, GATE_RULE, NO_RULE, Action, Rule, Verdict
 

@@ -5,7 +5,7 @@ A missing file is an empty one. A key that nobody knows is refused, since it was
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from hostres.configuration import configuration_path, read_configuration
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
 from hostres.settings import MACHINE_KEYS, MachineSettings, machine_settings
+from store.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from store.rules import Rule

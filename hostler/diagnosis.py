@@ -6,7 +6,6 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from hostres.memory import available_mb
 from hostres.settings import MachineSettings
 from hostres.top import snapshot
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.lifecycle import RUN_FINAL
 from store.reader import Reader
 from store.service import service_alive

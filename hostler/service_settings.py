@@ -1,11 +1,12 @@
 """What the configuration says of the background service."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from hostler.refusals import invalid
+from store.lazy_dataclass import dataclass
 
 HOUR_S: Final = 3600.0
 

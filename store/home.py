@@ -4,7 +4,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +11,7 @@ from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import check_private_file, file_system_type, private_folder, refuse_network_file_system
 from hostres.replacement import sync
 from store.fields import NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
+from store.lazy_dataclass import dataclass
 
 _KEY: Final = re.compile(NODE_KEY_PATTERN.strip("^$"))
 _RUN_ID: Final = re.compile(RUN_ID_PATTERN.strip("^$"))

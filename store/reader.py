@@ -3,7 +3,6 @@
 import contextlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
@@ -20,6 +19,7 @@ from store.faults import note_damage
 from store.heads import known_status, read_head, unknown_run
 from store.home import Home
 from store.hosts import host_alive
+from store.lazy_dataclass import dataclass
 from store.ledgers import read_ledgers
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan

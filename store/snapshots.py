@@ -3,12 +3,12 @@
 import contextlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from store.content import Content
 from store.database import open_reader, reading
 from store.heads import unknown_run
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.schema import SCHEMA_VERSION, check_version
 from store.versions import stored_version
 

@@ -8,7 +8,6 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
 
 from hostres.errors import Code, HostlerError
@@ -17,6 +16,7 @@ from store.database import open_reader, opened_writer, reading, writing
 from store.heads import unknown_run
 from store.home import Home
 from store.hosts import host_alive
+from store.lazy_dataclass import dataclass
 from store.records import decode, encode, verified
 from store.schema import SCHEMA_VERSION, check_version
 from store.values import Domain, digest_bytes

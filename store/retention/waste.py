@@ -13,7 +13,6 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +20,7 @@ from hostres.locks import NEW, is_held
 from store.archive.importing import INCOMING
 from store.fields import RUN_ID_PATTERN, SHA256_PATTERN
 from store.home import Home
+from store.lazy_dataclass import dataclass
 
 GONE: Final = ".gone."
 """Prefix of what is out of sight and only still to be removed."""
