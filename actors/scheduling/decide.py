@@ -283,7 +283,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         reconciling.found(turn, node, outcome)
         return
     if isinstance(outcome, Value):
-        leave(turn, node, DEADLINE, OVERDUE)
+        leave(turn, node, DEADLINE)
         verifying.take_result(turn, node, outcome)
         return
     if isinstance(outcome, Found):
@@ -295,7 +295,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
             forget(turn, node, node.record.attempt, [DEADLINE, OVERDUE])
             reconciling.reconcile(turn, node)
         return
-    leave(turn, node, DEADLINE, OVERDUE)
+    leave(turn, node, DEADLINE)
     if isinstance(outcome, Failed) and outcome.blocked and not node.record.cancelling:
         fail(turn, node, Status.BLOCKED, failure_of(outcome))
         return
