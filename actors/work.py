@@ -12,7 +12,6 @@ import orjson
 from pydantic import JsonValue, ValidationError
 
 from actors.agent_requests import AgentTask
-from actors.agent_work import perform_agent
 from actors.calling import dumped, given
 from actors.context import Assignment, Context, Host
 from actors.control import Control, OperationAborted
@@ -171,6 +170,8 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
 
 
 def _agent(job: Job, context: Context, control: Control) -> Outcome:
+    from actors.agent_work import perform_agent  # noqa: PLC0415 - likewise
+
     given = cast("dict[str, Any]", job.plan.input)
     return perform_agent(
         job.plan,
