@@ -6,6 +6,7 @@ at a time, in the order of their arrival, whoever's thread it is.
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
@@ -39,6 +40,19 @@ class Inbox:
                     return self._messages.popleft()
                 self._turn.release()
             self._bell.get()
+
+    def take(self, fits: Callable[[Any], bool], most: int) -> list[Any]:
+        """Take the messages that come next and fit, for who handles one already.
+
+        Args:
+            fits: Whether a message does; the first one that does not ends it. Whoever sent it waits for no answer.
+            most: How many at most.
+
+        """
+        taken: list[Any] = []
+        while self._messages and len(taken) < most and fits(self._messages[0].message):
+            taken.append(self._messages.popleft().message)
+        return taken
 
     def empty(self) -> bool:
         """Say whether no message waits."""

@@ -107,6 +107,8 @@ Working = tuple[str, int, bool]
 """Node, attempt, and whether it is the reconciliation of that attempt."""
 
 
+MOST_TOGETHER: Final = 64
+"""So many nodes at most are decided about in one transaction, lest the others wait long."""
 VACATE_S: Final = OVERDUE_AFTER_S
 """How long the work of a scheduler that goes may take to end."""
 
@@ -190,9 +192,7 @@ class Scheduler(Shell):
                     self._leases[said.node, said.number] = lease
                 self._decide(said)
             case Returned():
-                self._executors.pop((message.node, message.attempt, message.reconciling), None)
-                self._forget_pulse(message.node, message.attempt)
-                self._decide(message)
+                self._returned(message)
             case PlannerAnswered():
                 self._planners.pop((message.node, message.number), None)
                 self._decide(message)
@@ -241,8 +241,24 @@ class Scheduler(Shell):
 
         self._services.threads.start(wait)
 
-    def _decide(self, message: SchedulingMessage) -> None:
-        decision = decide(self._state, message, self._services.clock.now())
+    def _returned(self, first: Returned) -> None:
+        """Decide about all that has returned by now in one transaction, an attempt of each node."""
+        nodes = {first.node}
+
+        def fits(said: Any) -> bool:
+            fit = isinstance(said, Returned) and said.node not in nodes
+            if fit:
+                nodes.add(said.node)
+            return fit
+
+        messages = [first, *self.actor_inbox.take(fits, MOST_TOGETHER - 1)]
+        for message in messages:
+            self._executors.pop((message.node, message.attempt, message.reconciling), None)
+            self._forget_pulse(message.node, message.attempt)
+        self._decide(*messages)
+
+    def _decide(self, *messages: SchedulingMessage) -> None:
+        decision = decide(self._state, self._services.clock.now(), *messages)
         if decision.transaction is not None:
             if self._is_alone(decision):
                 self._commit_here(decision)

@@ -69,13 +69,13 @@ LIMIT: Final = "limit"
 """Kind of the timer that ends a run which has a time limit."""
 
 
-def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decision:  # noqa: C901 - a line a message
-    """Change *state* by *message* and return what must be written and done.
+def decide(state: RunState, stamp: Stamp, *messages: SchedulingMessage) -> Decision:
+    """Change *state* by *messages* and return what must be written and done.
 
     Args:
         state: The run; changed in place, at once.
-        message: What happened.
         stamp: When, for the records; never a reason for a decision.
+        *messages: What happened. Of several each is about another node: no node starts more than once a transaction.
 
     Returns:
         One transaction, and the actions before and after it.
@@ -83,8 +83,18 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
     """
     turn = Turn(state, stamp)
     if state.left:  # the run is no longer this host's; nothing may be written
-        too_late(turn, message)
+        for message in messages:
+            too_late(turn, message)
         return turn.decision()
+    for message in messages:
+        _take(turn, message)
+    fill(turn)
+    conclude(turn)
+    return turn.decision()
+
+
+def _take(turn: Turn, message: SchedulingMessage) -> None:
+    state = turn.state
     match message:
         case Begin():
             _begin(turn, message.requests)
@@ -119,9 +129,6 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             _seen(turn, message)
         case Drain():
             draining.drain(turn, message.grace_s)
-    fill(turn)
-    conclude(turn)
-    return turn.decision()
 
 
 def _seen(turn: Turn, message: PulseTaken | Probed) -> None:

@@ -95,6 +95,21 @@ def test_an_actor_that_breaks_on_another_thread_takes_nothing_more_and_goes():
     assert not noting.handled
 
 
+def test_who_handles_a_message_may_take_those_that_come_next_and_fit():
+    hold = threading.Event()
+    ref, noting = started(hold)
+    ref.tell(1)
+    assert noting.entered.wait(5)
+    for each in (2, 4, 6, 7, 8):
+        ref.tell(each)
+    assert noting.actor_inbox.take(lambda said: said % 2 == 0, 2) == [2, 4]
+    assert noting.actor_inbox.take(lambda said: said % 2 == 0, 9) == [6]
+    assert noting.actor_inbox.take(lambda said: said % 2 == 0, 9) == []
+    hold.set()
+    until(lambda: [message for message, _ in noting.handled] == [1, 7, 8])
+    ref.stop(block=True, timeout=5)
+
+
 def test_what_is_no_actor_is_told():
     box = Mailbox()
     assert hand_over(box, "hello")

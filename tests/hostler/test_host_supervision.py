@@ -8,6 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from actors import executor as executors
+from actors import scheduler as schedulers
+from actors.actions import NodeChanged
 from actors.authorization import Authorization
 from actors.control import Control
 from actors.executor import Executor
@@ -22,7 +24,7 @@ from actors.timer import Timer
 from hostler import Host, Policy, operation, workflow
 from hostres.errors import Code, HostlerError
 from store.home import Home
-from store.lifecycle import RunStatus
+from store.lifecycle import RunStatus, Status
 from store.reader import Reader
 from store.run_store import RunStore as Store
 from tests.support import until
@@ -164,6 +166,45 @@ def test_nodes_that_follow_one_another_run_on_one_thread_and_commit_there(monkey
     assert len(threads) == 40
     assert len(set(threads)) == 1
     assert commits.count(threads[0]) == 40  # all but the one that starts the run
+
+
+WIDTH = 8
+
+
+@operation("test.after-the-first", version=1, policy=Policy(effect="local-read"))
+def after_the_first(ctx, input: Number) -> Number:
+    STARTED.append(ctx.node)
+    assert ctx.node == "n0" or GO.wait(60)
+    return input
+
+
+@workflow("wide", version=1)
+def wide(build):
+    steps = [build.call(after_the_first, key=f"n{number}", input={"n": number}) for number in range(WIDTH)]
+    return {"n": steps[-1]["n"]}
+
+
+def test_what_has_returned_while_the_scheduler_was_busy_is_decided_about_together(monkeypatch):
+    """It is held up at the first node that has ended, until all others have ended too."""
+    together, held_up, decide = [], [], schedulers.decide
+
+    def noted(state: Any, stamp: Any, *messages: Any) -> Any:
+        together.append(len(messages))
+        return decide(state, stamp, *messages)
+
+    def hold_up(report: Any) -> None:
+        if isinstance(report, NodeChanged) and report.record.status is Status.COMPLETED and not held_up:
+            held_up.append(report)
+            until(lambda: len(STARTED) == WIDTH)
+            GO.set()
+            until(lambda: len(the(Scheduler).actor_inbox._messages) == WIDTH - 1)
+
+    monkeypatch.setattr(schedulers, "decide", noted)
+    with Host(jobs=WIDTH) as host:
+        run = host.submit(wide)
+        run.subscribe(hold_up)
+        assert run.wait(timeout=60).outputs == {"n": WIDTH - 1}
+    assert WIDTH - 1 in together
 
 
 def test_an_executor_has_ended_before_its_scheduler_hears_of_it(monkeypatch):
