@@ -4,11 +4,9 @@ It decides, adopts, hands the writes to the run store, and speaks only when the 
 """
 
 import logging
-import os
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -37,10 +35,10 @@ from actors.actions import (
     TakePulse,
     WithdrawAsk,
 )
-from actors.context import Assignment
+from actors.attempts import Attempts
+from actors.commit_answer import CommitAnswer
 from actors.control import Control
-from actors.dependencies import KeptFile, kept_files
-from actors.executor import Executor, Port
+from actors.executor import Executor
 from actors.host_messages import (
     Adopt,
     ChangeTimers,
@@ -57,13 +55,13 @@ from actors.host_messages import (
     WantLease,
     WantRuling,
 )
+from actors.leftovers import ended_leftovers
 from actors.messages import (
     Admitted,
     Begin,
     CommitRefused,
     Committed,
     IntegrationEnded,
-    LeftoversEnded,
     MachineAnswer,
     PlannerAnswered,
     Probed,
@@ -72,7 +70,7 @@ from actors.messages import (
     SchedulingMessage,
     Vacate,
 )
-from actors.operations import Compute, Operation, Previous
+from actors.operations import Previous
 from actors.outcomes import Failed
 from actors.planner import Planning, Question, answer, still_runs
 from actors.pulse import Pulse
@@ -80,23 +78,14 @@ from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
 from actors.scheduling.turn import Decision
-from actors.secrets import mask_of, masked_plan
+from actors.secrets import masked_plan
+from actors.services import Services
 from actors.shell import Shell, hand_over, tell
-from actors.threads import WorkThreads
-from actors.work import Job, opened, write_log
 from actors.worktrees import Tree, integrated
-from hostres.errors import HostlerError
 from hostres.lease import Lease
-from hostres.leftovers import Leftover, end_leftovers, find_leftovers
 from hostres.masking import own_mask
-from hostres.niceness import Niceness
-from store.clock import Clock
-from store.home import Home
-from store.lazy_dataclass import dataclass
-from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
+from store.plans import OperationExecutor
 from store.policy import FailureCode
-from store.references import references
-from store.rules import DEFAULT_RULES, Rule
 from store.transactions import Claimed
 
 log = logging.getLogger(__name__)
@@ -126,22 +115,6 @@ Word = (
 )
 """What is said to others, or done in passing."""
 Work = Dispatch | Reconcile | Integrate | AskPlanner | ForgetPlanner | Abort | EndLeftovers | TakePulse | AskProbe
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """What every scheduler of a host shares."""
-
-    store: Address
-    machine: Address
-    authorization: Address
-    timer: Address
-    threads: WorkThreads
-    home: Home
-    machine_folder: Path
-    clock: Clock
-    niceness: Niceness | None = None
-    rules: tuple[Rule, ...] = DEFAULT_RULES
 
 
 class Scheduler(Shell):
@@ -177,6 +150,9 @@ class Scheduler(Shell):
             lacking=self._adopt.lacking,
         )
         self._folder = Path(claimed.record.folder)
+        self._attempts = Attempts(
+            state=self._state, adopt=self._adopt, services=self._services, scheduler=self.actor_ref
+        )
         self._services.store.tell(FollowRequests(run_id=self._run_id, fence=claimed.fence, reply_to=self.actor_ref))
         self._decide(Begin(requests=claimed.requests))
 
@@ -289,7 +265,7 @@ class Scheduler(Shell):
         """Have the store commit on this thread if it is idle: there is nothing else to do meanwhile."""
         self._commits += 1
         self._outbox.append((self._commits, list(decision.after)))
-        answer = _Answer(self.actor_ref)
+        answer = CommitAnswer(self.actor_ref)
         hand_over(self._services.store, self._commit(decision, answer))
         said = answer.taken()
         if said is not None:
@@ -431,104 +407,12 @@ class Scheduler(Shell):
 
     def _dispatch(self, action: Dispatch | Reconcile, previous: Previous | None = None) -> None:
         lease = None if action.ask is None else self._leases.pop((action.node, action.ask))
-        control = Control()
-        home = self._services.home
         pulse = None
         if action.plan.policy.heartbeat is not None and previous is None:
             pulse = self._pulses[action.node, action.attempt] = Pulse()
-
-        def logs(stream: str) -> Path:
-            return home.log_path(self._run_id, action.node, action.attempt, stream)
-
-        port = Port(
-            node=action.node,
-            attempt=action.attempt,
-            scheduler=self.actor_ref,
-            control=control,
-            logs=logs,
-            workspace=self._workspace(action, control, reconciling=previous is not None),
-            reconciling=previous is not None,
-            pulse=pulse,
-        )
-        executor = self._executors[action.node, action.attempt, previous is not None] = Executor(
-            job=Job(
-                plan=action.plan,
-                code=self._code(action),
-                previous=previous,
-                entry=self._adopt.entry,
-                files=self._files(action) if previous is None else (),
-                task=action.task if isinstance(action, Dispatch) else None,
-                write_log=lambda stream, text: write_log(logs(stream), mask_of(action.plan).text(text)),
-                assignment=Assignment(
-                    run_id=self._run_id,
-                    node=action.node,
-                    attempt=action.attempt,
-                    folder=self._folder,
-                    niceness=self._services.niceness,
-                    beats=pulse is not None,
-                    in_repository=action.plan.workspace is not None,
-                    envelope=self._state.nodes[action.node].envelope,
-                ),
-                host=port,
-                lease=lease,
-            ),
-            control=control,
-            lease=lease,
-            threads=self._services.threads,
-            scheduler=self.actor_ref,
-            node=action.node,
-            attempt=action.attempt,
-        )
+        executor = self._attempts.executor(action, lease=lease, pulse=pulse, previous=previous)
+        self._executors[action.node, action.attempt, previous is not None] = executor
         executor.start()
-
-    def _workspace(self, action: Dispatch | Reconcile, control: Control, *, reconciling: bool) -> Callable[[], Path]:
-        """Return what gives the workspace of an attempt, as it begins with it, on the thread of its work."""
-        home, worktrees, planned = self._services.home, self._adopt.worktrees, action.plan.workspace
-        if planned is None:
-            return lambda: opened(
-                home.workspace(self._run_id, action.node, action.plan_sha256), reconciling=reconciling
-            )
-        tree = Tree(
-            run_id=self._run_id,
-            node=action.node,
-            attempt=action.attempt,
-            plan_sha256=action.plan_sha256,
-            folder=self._folder,
-            workspace=planned,
-            paths=None,
-        )
-        return lambda: worktrees.open(tree, control, anew=not reconciling)
-
-    def _files(self, action: Dispatch | Reconcile) -> tuple[KeptFile, ...]:
-        """Return the files of those commands whose output its input refers to.
-
-        Only what lies in a workspace: where a person settled a command as completed, its output is that person's word.
-        """
-        state = self._state
-        commands = [
-            key for key in action.plan.dependencies if isinstance(state.nodes[key].planned.executor, CommandExecutor)
-        ]
-        if not commands:
-            return ()
-        used = {reference.node for reference in references(state.nodes[action.node].planned.input)}
-        return tuple(
-            file
-            for key in commands
-            if key in used
-            for file in kept_files(key, state.outputs[key], hashed=key in state.reused)
-            if file.path.is_relative_to(self._services.home.staging)
-        )
-
-    def _code(self, action: Dispatch | Reconcile) -> Operation | Compute | None:
-        match action.plan.executor:
-            case OperationExecutor(operation=kind, version=version):
-                operation: Operation | None = self._adopt.operations.get((kind, version))
-                return operation
-            case ComputeExecutor(compute=name):
-                compute: Compute | None = self._adopt.computes.get(name)
-                return compute
-            case _:
-                return None
 
     def _executor_died(self, message: Died) -> None:
         """Treat a broken executor as a fault of its node: the others go on."""
@@ -546,7 +430,7 @@ class Scheduler(Shell):
         run_id, address, machine = self._run_id, self.actor_ref, self._services.machine_folder
 
         def work() -> None:
-            tell(address, _ended_leftovers(run_id, nodes, machine))
+            tell(address, ended_leftovers(run_id, nodes, machine))
 
         self._services.threads.start(work)
 
@@ -559,50 +443,3 @@ class Scheduler(Shell):
     def _parent_tell(self, message: RunLeft | RunLost) -> None:
         if self._parent is not None:
             tell(self._parent, message)
-
-
-class _Answer:
-    """Where the store answers a commit: to the thread that waits here, or else to the scheduler.
-
-    Args:
-        address: The scheduler's.
-
-    """
-
-    def __init__(self, address: Address) -> None:
-        self._address = address
-        self._thread: int | None = threading.get_ident()
-        self._said: Committed | CommitRefused | None = None
-
-    def tell(self, message: Committed | CommitRefused) -> None:
-        """Take the answer."""
-        if self._thread == threading.get_ident():
-            self._said = message
-        else:
-            tell(self._address, message)
-
-    def taken(self) -> Committed | CommitRefused | None:
-        """Return the answer if it was given on this thread; none is awaited here any more."""
-        self._thread = None
-        return self._said
-
-
-def _ended_leftovers(run_id: str, nodes: tuple[str, ...], machine: Path) -> LeftoversEnded:
-    try:
-        found = [leftover for leftover in find_leftovers(run_id, machine) if leftover.node in nodes]
-        remaining = end_leftovers(found, grace_s=GRACE_S, machine_folder=machine)
-    except HostlerError as error:  # nothing is tried again that could not be looked for
-        return LeftoversEnded(nodes=nodes, ended={}, remaining=dict.fromkeys(nodes, str(error)))
-    return LeftoversEnded(nodes=nodes, ended=_by_node(found), remaining=_named(remaining))
-
-
-def _by_node(leftovers: list[Leftover]) -> Mapping[str, tuple[str, ...]]:
-    named: dict[str, tuple[str, ...]] = {}
-    for each in leftovers:
-        program = os.path.basename(each.command[0]) if each.command else "?"  # noqa: PTH119 - a word, not a path
-        named[each.node] = (*named.get(each.node, ()), f"{program} (pid {each.pid})")
-    return named
-
-
-def _named(leftovers: list[Leftover]) -> Mapping[str, str]:
-    return {node: ", ".join(names) for node, names in _by_node(leftovers).items()}
