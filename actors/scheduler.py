@@ -55,7 +55,6 @@ from actors.host_messages import (
     WantLease,
     WantRuling,
 )
-from actors.leftovers import ended_leftovers
 from actors.messages import (
     Admitted,
     Begin,
@@ -430,6 +429,8 @@ class Scheduler(Shell):
         run_id, address, machine = self._run_id, self.actor_ref, self._services.machine_folder
 
         def work() -> None:
+            from actors.leftovers import ended_leftovers  # noqa: PLC0415 - most runs leave none
+
             tell(address, ended_leftovers(run_id, nodes, machine))
 
         self._services.threads.start(work)
