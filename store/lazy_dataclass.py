@@ -1,7 +1,7 @@
 """Frozen dataclasses whose constructor is written when the first instance is made.
 
-`dataclasses.dataclass` compiles six methods for each class. For the two hundred that a program loads, few of which it
-uses, that was a quarter of the time until its first step. Here one piece of code serves all classes, but for the
+`dataclasses.dataclass` compiles six methods for each class. For the 142 that a program loads, a third of which it needs
+for a first step, that was a quarter of the time until then. Here one piece of code serves all classes, but for the
 constructor. What a class promises is what the standard library promises of `dataclass(frozen=True, slots=True)`; type
 checkers are shown that one.
 """
