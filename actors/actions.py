@@ -1,7 +1,7 @@
 """What the pure core of a scheduler wants done: the actions around a transaction, frozen. No I/O, no pykka."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from pydantic import JsonValue
@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from actors.agent_requests import AgentTask
 from store.approvals import Standing
 from store.contracts import NodeRecord, Request
+from store.lazy_dataclass import dataclass
 from store.lifecycle import RunStatus
 from store.plans import NodePlan
 from store.policy import FailureCode

@@ -1,13 +1,13 @@
 """What an agent is asked: one JSON object, the same for a program on its standard input and for an external worker."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
 from store.amounts import Budget
+from store.lazy_dataclass import dataclass
 from store.terms import Envelope, Evidence
 
 

@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from signal import Signals
@@ -27,6 +26,7 @@ from hostres.heartbeat import HEARTBEAT_FD
 from hostres.masking import Mask
 from hostres.niceness import Niceness
 from store.amounts import Usage
+from store.lazy_dataclass import dataclass
 from store.policy import FailureCode
 from store.terms import Evidence, EvidenceType
 

@@ -1,13 +1,13 @@
 """Files that a command left are results too: whoever uses them gets what was recorded, or is told."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from actors.failures import OperationFailed
 from store.content import sha256_of
+from store.lazy_dataclass import dataclass
 from store.policy import FailureCode
 
 

@@ -1,15 +1,11 @@
-"""One actor a dispatched node: it supervises the work and answers for it, so that a stop reaches it at once."""
+"""One executor a dispatched node: it supervises the work and answers for it, so that a stop reaches it at once."""
 
-import contextlib
 import itertools
 import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, Final
-
-import pykka
 
 from actors.actions import (
     Abort,
@@ -21,12 +17,13 @@ from actors.actions import (
 )
 from actors.control import Control
 from actors.failures import OperationFailed
+from actors.host_messages import Died
 from actors.messages import LogCut, Progress, PublicationWanted, Returned, SpendingReported
 from actors.outcomes import Failed, Outcome, Release
 from actors.pace import Pace
 from actors.pulse import Pulse
 from actors.secrets import mask_of, masked
-from actors.shell import Shell, tell
+from actors.shell import hand_over, tell
 from actors.threads import WorkThreads
 from actors.work import Job, perform
 from hostres.lease import Lease, current_lease
@@ -44,10 +41,15 @@ LogPaths = Callable[[str], Path]
 """From the name of a stream to its file."""
 
 
-class Executor(Shell):
-    """Runs one attempt on a helper thread and gives its lease back when the work has really ended."""
+class Executor:
+    """Runs one attempt on a helper thread and gives its lease back when the work has really ended.
 
-    actor_inbox: "_Inbox"
+    It has no thread of its own: all that it can be told is to stop, and most never are.
+
+    Attributes:
+        urn: Names it among those of its scheduler.
+
+    """
 
     def __init__(
         self,
@@ -60,7 +62,6 @@ class Executor(Shell):
         node: str,
         attempt: int,
     ) -> None:
-        super().__init__(name=f"executor {node}", parent=scheduler)
         self._job = job
         self._control = control
         self._lease = lease
@@ -68,23 +69,31 @@ class Executor(Shell):
         self._scheduler = scheduler
         self._node = node
         self._attempt = attempt
+        self._running = threading.Lock()
+        self._running.acquire()
+        self.urn = f"executor {node} {attempt} {job.previous is not None}"
 
-    @staticmethod
-    def _create_actor_inbox() -> "_Inbox":
-        return _Inbox()
-
-    def _start_actor_loop(self) -> None:
-        """Start the work; the actor gets a thread of its own with its first message, which most never see."""
-        self.actor_inbox.begin = super()._start_actor_loop
+    def start(self) -> None:
+        """Start the work."""
         self._threads.start(self._work)
 
-    def handle(self, message: Any) -> None:
-        """Take one message."""
-        match message:
-            case Abort():
-                self._threads.start(lambda: self._control.abort(message.reason, grace_s=message.grace_s))
-            case _:
-                super().handle(message)
+    def tell(self, message: Abort) -> None:
+        """Have the work stop; whoever says so does not wait for its end."""
+        self._threads.start(lambda: self._stop(message))
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the work has ended, at most *timeout_s* seconds; say whether it has."""
+        ended = self._running.acquire(timeout=timeout_s)
+        if ended:
+            self._running.release()
+        return ended
+
+    def _stop(self, message: Abort) -> None:
+        try:
+            self._control.abort(message.reason, grace_s=message.grace_s)
+        except BaseException as error:
+            log.exception("the work of %s cannot be stopped", self._node)
+            tell(self._scheduler, Died(name=f"executor {self._node}", urn=self.urn, error=error))
 
     def _work(self) -> None:
         # what the node's own code asks of the machine is a part of what the node holds
@@ -104,8 +113,9 @@ class Executor(Shell):
         release = None
         if self._lease is not None:
             release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
-        self._leave()
-        tell(
+        self._running.release()
+        self._threads.end_here()
+        hand_over(
             self._scheduler,
             Returned(
                 node=self._node,
@@ -115,36 +125,6 @@ class Executor(Shell):
                 reconciling=self._job.previous is not None,
             ),
         )
-
-    def _leave(self) -> None:
-        """End the actor before anybody hears of it: on this thread, unless it has got one of its own."""
-        unbegun = self.actor_inbox.take()
-        with contextlib.suppress(pykka.ActorDeadError):  # it may have broken meanwhile
-            self.stop()
-        if unbegun:
-            self._actor_loop()
-        else:
-            self.actor_stopped.wait()
-
-
-class _Inbox(SimpleQueue[Any]):
-    """An inbox whose first message begins the actor's loop, if nobody has taken that on."""
-
-    begin: Callable[[], None]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._begun = threading.Lock()
-
-    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:  # noqa: FBT001, FBT002
-        """Put a message, and see to it that somebody takes it."""
-        super().put(item, block, timeout)
-        if self.take():
-            self.begin()
-
-    def take(self) -> bool:
-        """Take it on to run the actor's loop; only the first one may."""
-        return self._begun.acquire(blocking=False)
 
 
 class Port:

@@ -2,7 +2,6 @@
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +9,7 @@ from pydantic import ValidationError
 
 from actors.outcomes import Failed
 from hostres.errors import Code, HostlerError, describe
+from store.lazy_dataclass import dataclass
 from store.policy import HOUR_SECONDS, FailureCode
 
 MAX_TRACEBACK_BYTES: Final = 256 * 1024

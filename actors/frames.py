@@ -8,8 +8,9 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from store.lazy_dataclass import dataclass
 
 HEADER: Final = struct.Struct("!II")
 PIECE: Final = 1 << 18

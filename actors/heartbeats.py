@@ -5,11 +5,12 @@ import os
 import select
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, Self
 
 import orjson
 from pydantic import JsonValue
+
+from store.lazy_dataclass import dataclass
 
 MAX_LINE_BYTES: Final = 64 * 1024
 """A longer line is no beat."""

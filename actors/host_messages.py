@@ -4,7 +4,7 @@ They are grouped by who receives them: the run store, the supervisor, the timer,
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from actors.actions import (
@@ -22,6 +22,7 @@ from actors.messages import Progress
 from actors.worktrees import Worktrees
 from hostres.errors import HostlerError
 from store.contracts import RunRecord
+from store.lazy_dataclass import dataclass
 from store.plans import GraphPlan
 from store.transactions import Claimed, Fence, Transaction
 

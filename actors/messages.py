@@ -4,7 +4,6 @@ Actors tell, they never ask; an answer goes to the `reply_to` inside the message
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from actors.actions import (
@@ -16,6 +15,7 @@ from hostres.errors import Code, HostlerError
 from store.amounts import Usage
 from store.approvals import Accepted, Refused
 from store.contracts import Request
+from store.lazy_dataclass import dataclass
 
 # --- what its pure core decides about -----------------------------------------------------------------------------
 

@@ -5,13 +5,13 @@ exactly it will do; `reconcile` finds out what an attempt did that left no resul
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, JsonValue
 
 from actors.outcomes import Finding
 from actors.scheduling.state import Port
+from store.lazy_dataclass import dataclass
 from store.policy import Policy
 
 if TYPE_CHECKING:

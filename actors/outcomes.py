@@ -1,11 +1,11 @@
 """How work ended: the values by which executors and planners say it. No I/O, no pykka."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from pydantic import JsonValue
 
 from store.amounts import Usage
+from store.lazy_dataclass import dataclass
 from store.policy import FailureCode
 from store.terms import Evidence
 

@@ -1,7 +1,6 @@
 """A planner's question and its answer, on a helper thread: whatever the planner does, the answer is a value."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from actors.control import Control, OperationAborted
 from actors.failures import failed_by, fault_of
 from actors.operations import ExactPlan, Operation, Preparation
 from actors.outcomes import Exact, Failed, Prepared
+from store.lazy_dataclass import dataclass
 from store.plans import NodePlan
 from store.values import canonical
 

@@ -4,15 +4,11 @@ It decides, adopts, hands the writes to the run store, and speaks only when the 
 """
 
 import logging
-import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, get_args
-
-from pykka import ActorRef
 
 from actors.actions import (
     Abort,
@@ -39,10 +35,10 @@ from actors.actions import (
     TakePulse,
     WithdrawAsk,
 )
-from actors.context import Assignment
+from actors.attempts import Attempts
+from actors.commit_answer import CommitAnswer
 from actors.control import Control
-from actors.dependencies import KeptFile, kept_files
-from actors.executor import Executor, Port
+from actors.executor import Executor
 from actors.host_messages import (
     Adopt,
     ChangeTimers,
@@ -65,7 +61,6 @@ from actors.messages import (
     CommitRefused,
     Committed,
     IntegrationEnded,
-    LeftoversEnded,
     MachineAnswer,
     PlannerAnswered,
     Probed,
@@ -74,29 +69,22 @@ from actors.messages import (
     SchedulingMessage,
     Vacate,
 )
-from actors.operations import Compute, Operation, Previous
+from actors.operations import Previous
 from actors.outcomes import Failed
 from actors.planner import Planning, Question, answer, still_runs
 from actors.pulse import Pulse
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
-from actors.secrets import mask_of, masked_plan
-from actors.shell import Shell, tell
-from actors.threads import WorkThreads
-from actors.work import Job, opened, write_log
+from actors.scheduling.turn import Decision
+from actors.secrets import masked_plan
+from actors.services import Services
+from actors.shell import Shell, hand_over, tell
 from actors.worktrees import Tree, integrated
-from hostres.errors import HostlerError
 from hostres.lease import Lease
-from hostres.leftovers import Leftover, end_leftovers, find_leftovers
 from hostres.masking import own_mask
-from hostres.niceness import Niceness
-from store.clock import Clock
-from store.home import Home
-from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
+from store.plans import OperationExecutor
 from store.policy import FailureCode
-from store.references import references
-from store.rules import DEFAULT_RULES, Rule
 from store.transactions import Claimed
 
 log = logging.getLogger(__name__)
@@ -107,6 +95,8 @@ Working = tuple[str, int, bool]
 """Node, attempt, and whether it is the reconciliation of that attempt."""
 
 
+MOST_TOGETHER: Final = 64
+"""So many nodes at most are decided about in one transaction, lest the others wait long."""
 VACATE_S: Final = OVERDUE_AFTER_S
 """How long the work of a scheduler that goes may take to end."""
 
@@ -126,22 +116,6 @@ Word = (
 Work = Dispatch | Reconcile | Integrate | AskPlanner | ForgetPlanner | Abort | EndLeftovers | TakePulse | AskProbe
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """What every scheduler of a host shares."""
-
-    store: Address
-    machine: Address
-    authorization: Address
-    timer: Address
-    threads: WorkThreads
-    home: Home
-    machine_folder: Path
-    clock: Clock
-    niceness: Niceness | None = None
-    rules: tuple[Rule, ...] = DEFAULT_RULES
-
-
 class Scheduler(Shell):
     """Owns one claimed run."""
 
@@ -154,7 +128,7 @@ class Scheduler(Shell):
         self._commits = 0
         self._outbox: deque[tuple[int, list[Action]]] = deque()
         self._leases: dict[Asked, Lease] = {}
-        self._executors: dict[Working, ActorRef[Executor]] = {}
+        self._executors: dict[Working, Executor] = {}
         self._pulses: dict[tuple[str, int], Pulse] = {}
         self._probes: dict[tuple[str, int], Control] = {}
         self._vacating = False
@@ -175,6 +149,9 @@ class Scheduler(Shell):
             lacking=self._adopt.lacking,
         )
         self._folder = Path(claimed.record.folder)
+        self._attempts = Attempts(
+            state=self._state, adopt=self._adopt, services=self._services, scheduler=self.actor_ref
+        )
         self._services.store.tell(FollowRequests(run_id=self._run_id, fence=claimed.fence, reply_to=self.actor_ref))
         self._decide(Begin(requests=claimed.requests))
 
@@ -190,9 +167,7 @@ class Scheduler(Shell):
                     self._leases[said.node, said.number] = lease
                 self._decide(said)
             case Returned():
-                self._executors.pop((message.node, message.attempt, message.reconciling), None)
-                self._forget_pulse(message.node, message.attempt)
-                self._decide(message)
+                self._returned(message)
             case PlannerAnswered():
                 self._planners.pop((message.node, message.number), None)
                 self._decide(message)
@@ -218,10 +193,7 @@ class Scheduler(Shell):
         tell(self._services.store, ForgetRequests(run_id=self._run_id, reply_to=self.actor_ref))
         tell(self._services.timer, StopTimers(owner=self.actor_urn))
         for (node, attempt, reconciling), executor in self._executors.items():
-            tell(
-                executor,
-                Abort(node=node, attempt=attempt, reason="drain", grace_s=GRACE_S, reconciling=reconciling),
-            )
+            executor.tell(Abort(node=node, attempt=attempt, reason="drain", grace_s=GRACE_S, reconciling=reconciling))
         for control in (*self._planners.values(), *self._probes.values()):
             control.abort("drain", grace_s=0.0)
         if self._broken or self._vacating:
@@ -237,33 +209,66 @@ class Scheduler(Shell):
         def wait() -> None:
             deadline = time.monotonic() + VACATE_S
             hung = [
-                node
-                for node, executor in working.items()
-                if not executor.actor_stopped.wait(max(0.0, deadline - time.monotonic()))
+                node for node, executor in working.items() if not executor.wait(max(0.0, deadline - time.monotonic()))
             ]
             if parent is not None:
                 tell(parent, Vacated(run_id=run_id, urn=urn, hung=tuple(hung)))
 
         self._services.threads.start(wait)
 
-    def _decide(self, message: SchedulingMessage) -> None:
-        decision = decide(self._state, message, self._services.clock.now())
+    def _returned(self, first: Returned) -> None:
+        """Decide about all that has returned by now in one transaction, an attempt of each node."""
+        nodes = {first.node}
+
+        def fits(said: Any) -> bool:
+            fit = isinstance(said, Returned) and said.node not in nodes
+            if fit:
+                nodes.add(said.node)
+            return fit
+
+        messages = [first, *self.actor_inbox.take(fits, MOST_TOGETHER - 1)]
+        for message in messages:
+            self._executors.pop((message.node, message.attempt, message.reconciling), None)
+            self._forget_pulse(message.node, message.attempt)
+        self._decide(*messages)
+
+    def _decide(self, *messages: SchedulingMessage) -> None:
+        decision = decide(self._state, self._services.clock.now(), *messages)
         if decision.transaction is not None:
+            if self._is_alone(decision):
+                self._commit_here(decision)
+                return
             self._commits += 1
             self._outbox.append((self._commits, list(decision.after)))
-            self._services.store.tell(
-                Commit(
-                    number=self._commits,
-                    transaction=decision.transaction,
-                    reply_to=self.actor_ref,
-                    awaited=not all(isinstance(action, NodeChanged) for action in decision.after),
-                )
-            )
+            self._services.store.tell(self._commit(decision, self.actor_ref))
         elif self._outbox:  # nothing may overtake what waits for the disk
             self._outbox[-1][1].extend(decision.after)
         self._perform_all(decision.now)
         if decision.transaction is None and not self._outbox:
             self._perform_all(decision.after)
+
+    def _is_alone(self, decision: Decision) -> bool:
+        """Say whether nothing else can come up before the commit of *decision* is durable."""
+        return not (decision.now or self._outbox or self._executors) and self.actor_inbox.empty()
+
+    def _commit(self, decision: Decision, reply_to: Address) -> Commit:
+        assert decision.transaction is not None
+        return Commit(
+            number=self._commits,
+            transaction=decision.transaction,
+            reply_to=reply_to,
+            awaited=not all(isinstance(action, NodeChanged) for action in decision.after),
+        )
+
+    def _commit_here(self, decision: Decision) -> None:
+        """Have the store commit on this thread if it is idle: there is nothing else to do meanwhile."""
+        self._commits += 1
+        self._outbox.append((self._commits, list(decision.after)))
+        answer = CommitAnswer(self.actor_ref)
+        hand_over(self._services.store, self._commit(decision, answer))
+        said = answer.taken()
+        if said is not None:
+            self.handle(said)
 
     def _release_outbox(self, number: int) -> None:
         released: list[Action] = []
@@ -326,7 +331,7 @@ class Scheduler(Shell):
             case Abort():
                 executor = self._executors.get((action.node, action.attempt, action.reconciling))
                 if executor is not None:
-                    tell(executor, action)
+                    executor.tell(action)
             case EndLeftovers():
                 self._end_leftovers(action.nodes)
             case TakePulse():
@@ -401,108 +406,17 @@ class Scheduler(Shell):
 
     def _dispatch(self, action: Dispatch | Reconcile, previous: Previous | None = None) -> None:
         lease = None if action.ask is None else self._leases.pop((action.node, action.ask))
-        control = Control()
-        home = self._services.home
         pulse = None
         if action.plan.policy.heartbeat is not None and previous is None:
             pulse = self._pulses[action.node, action.attempt] = Pulse()
-
-        def logs(stream: str) -> Path:
-            return home.log_path(self._run_id, action.node, action.attempt, stream)
-
-        port = Port(
-            node=action.node,
-            attempt=action.attempt,
-            scheduler=self.actor_ref,
-            control=control,
-            logs=logs,
-            workspace=self._workspace(action, control, reconciling=previous is not None),
-            reconciling=previous is not None,
-            pulse=pulse,
-        )
-        self._executors[action.node, action.attempt, previous is not None] = Executor.start(
-            job=Job(
-                plan=action.plan,
-                code=self._code(action),
-                previous=previous,
-                entry=self._adopt.entry,
-                files=self._files(action) if previous is None else (),
-                task=action.task if isinstance(action, Dispatch) else None,
-                write_log=lambda stream, text: write_log(logs(stream), mask_of(action.plan).text(text)),
-                assignment=Assignment(
-                    run_id=self._run_id,
-                    node=action.node,
-                    attempt=action.attempt,
-                    folder=self._folder,
-                    niceness=self._services.niceness,
-                    beats=pulse is not None,
-                    in_repository=action.plan.workspace is not None,
-                    envelope=self._state.nodes[action.node].envelope,
-                ),
-                host=port,
-                lease=lease,
-            ),
-            control=control,
-            lease=lease,
-            threads=self._services.threads,
-            scheduler=self.actor_ref,
-            node=action.node,
-            attempt=action.attempt,
-        )
-
-    def _workspace(self, action: Dispatch | Reconcile, control: Control, *, reconciling: bool) -> Callable[[], Path]:
-        """Return what gives the workspace of an attempt, as it begins with it, on the thread of its work."""
-        home, worktrees, planned = self._services.home, self._adopt.worktrees, action.plan.workspace
-        if planned is None:
-            return lambda: opened(
-                home.workspace(self._run_id, action.node, action.plan_sha256), reconciling=reconciling
-            )
-        tree = Tree(
-            run_id=self._run_id,
-            node=action.node,
-            attempt=action.attempt,
-            plan_sha256=action.plan_sha256,
-            folder=self._folder,
-            workspace=planned,
-            paths=None,
-        )
-        return lambda: worktrees.open(tree, control, anew=not reconciling)
-
-    def _files(self, action: Dispatch | Reconcile) -> tuple[KeptFile, ...]:
-        """Return the files of those commands whose output its input refers to.
-
-        Only what lies in a workspace: where a person settled a command as completed, its output is that person's word.
-        """
-        state = self._state
-        commands = [
-            key for key in action.plan.dependencies if isinstance(state.nodes[key].planned.executor, CommandExecutor)
-        ]
-        if not commands:
-            return ()
-        used = {reference.node for reference in references(state.nodes[action.node].planned.input)}
-        return tuple(
-            file
-            for key in commands
-            if key in used
-            for file in kept_files(key, state.outputs[key], hashed=key in state.reused)
-            if file.path.is_relative_to(self._services.home.staging)
-        )
-
-    def _code(self, action: Dispatch | Reconcile) -> Operation | Compute | None:
-        match action.plan.executor:
-            case OperationExecutor(operation=kind, version=version):
-                operation: Operation | None = self._adopt.operations.get((kind, version))
-                return operation
-            case ComputeExecutor(compute=name):
-                compute: Compute | None = self._adopt.computes.get(name)
-                return compute
-            case _:
-                return None
+        executor = self._attempts.executor(action, lease=lease, pulse=pulse, previous=previous)
+        self._executors[action.node, action.attempt, previous is not None] = executor
+        executor.start()
 
     def _executor_died(self, message: Died) -> None:
         """Treat a broken executor as a fault of its node: the others go on."""
         for (node, attempt, reconciling), executor in list(self._executors.items()):
-            if executor.actor_urn == message.urn:
+            if executor.urn == message.urn:
                 del self._executors[node, attempt, reconciling]
                 outcome = Failed(
                     code=FailureCode.INTERNAL, message=f"its executor broke: {message.error!r}", todo="report this"
@@ -515,7 +429,9 @@ class Scheduler(Shell):
         run_id, address, machine = self._run_id, self.actor_ref, self._services.machine_folder
 
         def work() -> None:
-            tell(address, _ended_leftovers(run_id, nodes, machine))
+            from actors.leftovers import ended_leftovers  # noqa: PLC0415 - most runs leave none
+
+            tell(address, ended_leftovers(run_id, nodes, machine))
 
         self._services.threads.start(work)
 
@@ -528,24 +444,3 @@ class Scheduler(Shell):
     def _parent_tell(self, message: RunLeft | RunLost) -> None:
         if self._parent is not None:
             tell(self._parent, message)
-
-
-def _ended_leftovers(run_id: str, nodes: tuple[str, ...], machine: Path) -> LeftoversEnded:
-    try:
-        found = [leftover for leftover in find_leftovers(run_id, machine) if leftover.node in nodes]
-        remaining = end_leftovers(found, grace_s=GRACE_S, machine_folder=machine)
-    except HostlerError as error:  # nothing is tried again that could not be looked for
-        return LeftoversEnded(nodes=nodes, ended={}, remaining=dict.fromkeys(nodes, str(error)))
-    return LeftoversEnded(nodes=nodes, ended=_by_node(found), remaining=_named(remaining))
-
-
-def _by_node(leftovers: list[Leftover]) -> Mapping[str, tuple[str, ...]]:
-    named: dict[str, tuple[str, ...]] = {}
-    for each in leftovers:
-        program = os.path.basename(each.command[0]) if each.command else "?"  # noqa: PTH119 - a word, not a path
-        named[each.node] = (*named.get(each.node, ()), f"{program} (pid {each.pid})")
-    return named
-
-
-def _named(leftovers: list[Leftover]) -> Mapping[str, str]:
-    return {node: ", ".join(names) for node, names in _by_node(leftovers).items()}

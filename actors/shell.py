@@ -6,13 +6,13 @@ the parent once, take no further message, stop.
 """
 
 import logging
-from queue import SimpleQueue
 from typing import Any, ClassVar
 
 import pykka
 
 from actors.actions import Address
 from actors.host_messages import Died
+from actors.inbox import Inbox
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +31,16 @@ def tell(address: Address, message: Any) -> bool:
     return True
 
 
+def hand_over(address: Address, message: Any) -> bool:
+    """Tell *address*, on this thread if that is an idle actor: for who has nothing else to do, and holds no lock.
+
+    Returns:
+        Whether it was there.
+
+    """
+    return (isinstance(address, _Ref) and address.handled(message)) or tell(address, message)
+
+
 class Shell(pykka.ThreadingActor):
     """An actor with a parent to report to.
 
@@ -41,13 +51,15 @@ class Shell(pykka.ThreadingActor):
 
     use_daemon_thread: ClassVar[bool] = True
 
+    actor_inbox: Inbox
+
     @staticmethod
-    def _create_actor_inbox() -> SimpleQueue[Any]:
-        """Return the inbox; pykka's own is a `Queue`, whose counts and limits nobody needs and every message pays."""
-        return SimpleQueue()
+    def _create_actor_inbox() -> Inbox:
+        return Inbox()
 
     def __init__(self, *, name: str, parent: Address | None) -> None:
         super().__init__()
+        self._actor_ref = _Ref(self)
         self.name = name
         self._parent = parent
         self._broken = False
@@ -87,3 +99,20 @@ class Shell(pykka.ThreadingActor):
             if self._parent is not None:
                 tell(self._parent, Died(name=self.name, urn=self.actor_urn, error=error))
             self.stop()
+
+
+class _Ref(pykka.ActorRef[Shell]):
+    """Where an actor is told, and stood in for."""
+
+    def handled(self, message: Any) -> bool:
+        """Have *message* handled here and now, if the actor is idle; say whether it was."""
+        actor = self._actor_weakref()
+        if actor is None or not actor.actor_inbox.stand_in():
+            return False
+        try:
+            if self.actor_stopped.is_set():
+                return False
+            actor.on_receive(message)
+        finally:
+            actor.actor_inbox.leave()
+        return True

@@ -1,8 +1,9 @@
 """How often actors may break before their host gives up."""
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Final
+
+from store.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,8 @@ from actors.host_messages import (
 from actors.host_resources import HostResources
 from actors.messages import Drain, Vacate
 from actors.run_store import RunStore
-from actors.scheduler import Scheduler, Services
+from actors.scheduler import Scheduler
+from actors.services import Services
 from actors.shell import Shell, tell
 from actors.supervision import RESTARTS, Budget, Deaths
 from actors.threads import WorkThreads

@@ -19,6 +19,7 @@ class WorkThreads:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._here = _Here()
         self._lock = threading.Lock()
         self._idled = threading.Condition(self._lock)
         self._idle: list[SimpleQueue[Work]] = []
@@ -36,6 +37,12 @@ class WorkThreads:
 
     def start(self, work: Work) -> None:
         """Run *work* on a thread of its own, now; it must not raise."""
+        here = self._here
+        if here.ends and here.next is None:
+            here.next = work
+            with self._lock:
+                self._busy += 1
+            return
         with self._lock:
             self._busy += 1
             inbox = self._idle.pop() if self._idle else None
@@ -44,8 +51,13 @@ class WorkThreads:
             threading.Thread(target=self._serve, args=(inbox,), name=self._name, daemon=True).start()
         inbox.put(work)
 
+    def end_here(self) -> None:
+        """Let what the work on this thread starts from now on follow on it: it has ended, but for handing that on."""
+        self._here.ends = True
+
     def _serve(self, inbox: SimpleQueue[Work]) -> None:
         while True:
+            work: Work | None
             try:
                 work = inbox.get(timeout=IDLE_S)
             except Empty:
@@ -54,12 +66,27 @@ class WorkThreads:
                         continue
                     self._idle.remove(inbox)
                 return
-            try:
-                work()
-            finally:
-                del work  # what it refers to must not live as long as the thread
-                with self._lock:
-                    self._busy -= 1
+            while work is not None:  # what it refers to must not live as long as the thread
+                work = self._done(work, inbox)
+
+    def _done(self, work: Work, inbox: SimpleQueue[Work]) -> Work | None:
+        """Do *work* and return what follows on it; if nothing does, its thread is idle."""
+        here = self._here
+        try:
+            work()
+        finally:
+            following, here.next, here.ends = here.next, None, False
+            with self._lock:
+                self._busy -= 1
+                if following is None:
                     self._idle.append(inbox)
-                    if self._busy == 0:
-                        self._idled.notify_all()
+                if self._busy == 0:
+                    self._idled.notify_all()
+        return following
+
+
+class _Here(threading.local):
+    """Of one thread: whether its work has ended, and what follows on it."""
+
+    ends = False
+    next: Work | None = None

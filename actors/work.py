@@ -4,7 +4,6 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -13,7 +12,6 @@ import orjson
 from pydantic import JsonValue, ValidationError
 
 from actors.agent_requests import AgentTask
-from actors.agent_work import perform_agent
 from actors.calling import dumped, given
 from actors.context import Assignment, Context, Host
 from actors.control import Control, OperationAborted
@@ -26,6 +24,7 @@ from actors.secrets import name_of, resolved
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from store.content import sha256_of
+from store.lazy_dataclass import dataclass
 from store.plans import AgentExecutor, CommandExecutor, NodePlan, OperationExecutor
 from store.policy import FailureCode, Isolation, Policy
 from store.values import Domain, canonical, digest_bytes
@@ -171,6 +170,8 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
 
 
 def _agent(job: Job, context: Context, control: Control) -> Outcome:
+    from actors.agent_work import perform_agent  # noqa: PLC0415 - likewise
+
     given = cast("dict[str, Any]", job.plan.input)
     return perform_agent(
         job.plan,

@@ -4,7 +4,7 @@ A worker may be wrong, broken or lying: an unknown kind, a field too many, a tex
 a `FrameError`, never an exception of another sort, and never reaches the run.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from actors.failures import MAX_MESSAGE, MAX_TODO, MAX_TRACEBACK_BYTES
 from actors.frames import Frame, FrameError
 from store.fields import MAX_SAFE_INTEGER
+from store.lazy_dataclass import dataclass
 from store.policy import HOUR_SECONDS, FailureCode
 from store.terms import EvidenceType
 

@@ -1,13 +1,13 @@
 """The port to workspaces that lie in a repository: one is made for an attempt, and what it holds is integrated."""
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 from actors.control import Control
 from actors.outcomes import Integrated, NotIntegrated
 from hostres.errors import describe
+from store.lazy_dataclass import dataclass
 from store.workspace import GitWorkspace
 
 log = logging.getLogger(__name__)

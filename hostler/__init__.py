@@ -120,12 +120,19 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name on its first use."""
-    from importlib import import_module  # noqa: PLC0415 - not before it is needed
+    import gc  # noqa: PLC0415 - not before it is needed
+    from importlib import import_module  # noqa: PLC0415 - likewise
 
     module = _HOME_OF.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(module), name)
+    collects = gc.isenabled()
+    gc.disable()  # what is imported stays
+    try:
+        value = getattr(import_module(module), name)
+    finally:
+        if collects:
+            gc.enable()
     globals()[name] = value
     return value
 

@@ -1,7 +1,6 @@
 """The authority section of the configuration file: the user's own rules, and how an approval is confirmed."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -11,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from hostres.configuration import wrong_at
 from hostres.keys import Key, Several, Text, Words, name_of
 from store.amounts import PLACES, Amount
+from store.lazy_dataclass import dataclass
 from store.policy import Effect, PreparationKind
 from store.rules import DEFAULT, GATE_RULE, NO_RULE, Action, Rule, Verdict
 

@@ -9,12 +9,13 @@ import os
 import stat
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from hostler.refusals import invalid
+from store.lazy_dataclass import dataclass
 from store.policy import MIB
 from store.values import Domain, digest_bytes
 

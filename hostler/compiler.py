@@ -4,7 +4,7 @@ Nothing runs and nothing is written. The work is linear in nodes and references.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from hostres.masking import own_mask
 from store.activation import held_back
 from store.delegation import delegation_fault
 from store.envelopes import problems
+from store.lazy_dataclass import dataclass
 from store.plans import GateExecutor, GraphPlan, PlannedNode
 from store.records import document, encode
 from store.references import Reference

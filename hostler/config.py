@@ -6,7 +6,7 @@ are and what is right for each says `hostler.configuration_keys`.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from hostler.state_folder import state_folder
 from hostres.configuration import configuration_path, read_configuration, refuse_wrong
 from hostres.folders import machine_folder
 from hostres.settings import MachineSettings, machine_of
+from store.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from store.rules import Rule

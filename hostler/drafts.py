@@ -1,11 +1,12 @@
 """A node as it was authored, before the plan."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pydantic import BaseModel, JsonValue
 
 from actors.operations import Compute, Operation
 from hostler.schemas import ANYTHING, Schema, input_sha256, output_sha256
+from store.lazy_dataclass import dataclass
 from store.plans import Executor
 from store.policy import Policy
 from store.terms import Terms

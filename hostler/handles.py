@@ -1,11 +1,12 @@
 """What a workflow function holds of a node that has not run: a handle of its output."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic import JsonValue
 
 from hostler.refusals import invalid
+from store.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from hostler.building import Build

@@ -25,12 +25,12 @@ from actors.supervisor import Parts, Supervisor
 from actors.threads import WorkThreads
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
-from hostler.git_worktrees import GitWorktrees
 from hostler.hosted_run import Outcome, Run
 from hostler.principal import principal
 from hostler.progress_notes import ProgressNotes
 from hostler.run_code import RunCode, find_code
 from hostler.worker_code import RunEntries
+from hostler.worktrees import WorktreesOnDemand
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
@@ -46,7 +46,6 @@ from store.reader import Reader
 from store.requests import cancel_id, post
 from store.run_store import RunStore
 from store.service import wake_service
-from store.workspace_claims import WorkspaceClaims
 
 GRACE_S: Final = 5.0
 CLOSE_S: Final = 30.0
@@ -102,8 +101,7 @@ class Host:
             opened.callback(store.close)
             self._identity = HostIdentity.register(self._home)
             opened.callback(self._identity.close)
-            claims = WorkspaceClaims(self._home, self._identity.host_id, clock=self._clock)
-            self._worktrees = GitWorktrees(self._home, claims)
+            self._worktrees = WorktreesOnDemand(self._home, self._identity.host_id, clock=self._clock)
             wake_service(self._home)  # it watches whether this host lives
             opened.pop_all()
         self._threads = WorkThreads("hostler-work")

@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
@@ -13,6 +12,7 @@ from actors.host_messages import Report, RunLost
 from actors.messages import Progress
 from hostler.progress_notes import ProgressNotes
 from hostres.errors import HostlerError
+from store.lazy_dataclass import dataclass
 from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus
 
 if TYPE_CHECKING:

@@ -4,10 +4,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Final, Self
+
+from store.lazy_dataclass import dataclass
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -5,7 +5,6 @@ import os
 import sys
 import sysconfig
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +16,7 @@ from hostler.faults import as_fault
 from hostler.own_modules import own_files
 from hostler.refusals import invalid
 from hostler.workflows import Workflow
+from store.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

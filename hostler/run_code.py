@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -16,6 +15,7 @@ from hostler.refusals import listed
 from hostler.registry import Registry, default_registry
 from hostres.errors import Code, HostlerError
 from store.contracts import RunRecord
+from store.lazy_dataclass import dataclass
 from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
 
 Name = tuple[str, int]

@@ -7,7 +7,6 @@ of life, whether the actors answer. A new configuration is a new host: the old o
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from hostler.notify import Notifier
 from hostler.service_log import ServiceLog
 from hostres.errors import Code, HostlerError
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.lifecycle import RUN_FINAL, RUN_RESTING
 from store.reader import Reader
 from store.service import ToDo

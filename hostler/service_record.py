@@ -1,7 +1,7 @@
 """What the background service says of itself to those who look; whether it lives is for its lock to say."""
 
 import contextlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Self
 
@@ -9,6 +9,7 @@ import orjson
 
 from hostres.replacement import replacement
 from store.home import Home
+from store.lazy_dataclass import dataclass
 
 FILE: Final = "service.json"
 

@@ -1,6 +1,6 @@
 """What the configuration says of the background service."""
 
-from dataclasses import dataclass
+from store.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 import plistlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+
+from store.lazy_dataclass import dataclass
 
 MARK: Final = "Written by `hostler service install`"
 """By this a file is known as ours."""

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from store.approvals import Refused, Standing, judge
 from store.clock import SystemClock
 from store.contracts import Event, EventKind, NodeRecord, Request, RequestKind
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.leases import LONGEST_NAME, LONGEST_S, SHORTEST_S
 from store.lifecycle import Status
 from store.plans import AgentExecutor, GraphPlan, PlannedNode

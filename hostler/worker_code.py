@@ -7,7 +7,6 @@ process of its own comes from where the host has it: the same bytes of a workflo
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -21,6 +20,7 @@ from hostler.places import Place, place_of
 from hostler.refusals import invalid
 from hostler.schemas import input_sha256, output_sha256
 from hostres.errors import Code, HostlerError
+from store.lazy_dataclass import dataclass
 from store.policy import Isolation
 
 BOOT: Final = "import gc, sys; gc.disable(); sys.path.append(sys.argv[1]); from hostler.worker import main; main()"

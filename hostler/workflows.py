@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -15,6 +15,7 @@ from hostler.schemas import ANYTHING, Schema, takes_text
 from hostler.templates import as_template, marker
 from hostres.errors import HostlerError
 from hostres.suggestions import nearest
+from store.lazy_dataclass import dataclass
 from store.plans import RunLimits
 from store.values import check
 

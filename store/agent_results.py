@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -13,6 +12,7 @@ from pydantic import Field, JsonValue, ValidationError
 from hostres.errors import HostlerError
 from store.amounts import PLACES, Usage
 from store.fields import Contract
+from store.lazy_dataclass import dataclass
 from store.policy import MIB
 from store.secrets import holds_secret, mask
 from store.terms import Evidence

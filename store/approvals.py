@@ -5,7 +5,6 @@ The command that posts a request asks beforehand, the owner of the run asks agai
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -13,6 +12,7 @@ from hostres.errors import Code
 from store.amounts import Usage
 from store.budgets import read_amounts
 from store.contracts import Request, RequestKind
+from store.lazy_dataclass import dataclass
 from store.lifecycle import FINAL, IMMUTABLE, Status
 from store.plans import GateExecutor
 from store.receipts import FIELD, USES, Receipt, Refused, making_refusal, refusal, revoking_refusal, wanted

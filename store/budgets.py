@@ -6,7 +6,6 @@ so the ledgers are what the log adds up to, and nothing else.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
@@ -15,6 +14,7 @@ from pydantic import Field, JsonValue, ValidationError
 
 from store.amounts import COUNTERS, EXACT, NOTHING, Amounts, Ask, Budget, Number, decimal_text, monus, plus
 from store.fields import Attempt, Contract, NodeKey
+from store.lazy_dataclass import dataclass
 from store.plans import GraphPlan, PlannedNode
 
 Holder = str | None

@@ -41,7 +41,7 @@ def seal(event: NewEvent, *, run_id: str, seq: int, stamp: Stamp, prev_sha256: s
         "at": stamp.at,
         "boot_ns": stamp.boot_ns,
         "data": inner,
-        "kind": event.kind.value,
+        "kind": event.kind._value_,  # past the descriptor of `value`, which is Python
         "prev_sha256": prev_sha256,
         "run_id": run_id,
         "seq": seq,

@@ -5,7 +5,6 @@ import secrets
 import sqlite3
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
 
 import orjson
@@ -21,6 +20,7 @@ from store.faults import damaged
 from store.heads import Head, append_events, read_head
 from store.home import Home
 from store.hosts import host_alive
+from store.lazy_dataclass import dataclass
 from store.leases import HeldLease
 from store.ledgers import load_ledgers
 from store.lifecycle import IMMUTABLE, Status

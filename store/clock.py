@@ -2,11 +2,11 @@
 
 import functools
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 from hostres.clock import boot_ns
+from store.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

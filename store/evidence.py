@@ -4,7 +4,6 @@ A human approval is never brought by whoever did the work: only a person's grant
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
@@ -12,6 +11,7 @@ from pydantic import JsonValue
 from hostres.errors import Code
 from store.approvals import Refused
 from store.contracts import Failure, NodeRecord, Request, RequestKind
+from store.lazy_dataclass import dataclass
 from store.lifecycle import Status
 from store.policy import FailureCode
 from store.rules import principal_kind

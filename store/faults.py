@@ -22,8 +22,10 @@ _damaged: Final[dict[tuple[int, int, int], HostlerError]] = {}
 """Files that were found damaged, by device, inode and last change: a copy that is put in their place is another."""
 
 
-def store_error(error: sqlite3.Error, database: Path) -> HostlerError:
-    """Say what an error of SQLite means to a person; remember a damaged file."""
+def store_error(error: sqlite3.Error | UnicodeDecodeError, database: Path) -> HostlerError:
+    """Say what an error of SQLite, or text of it that is none, means to a person; remember a damaged file."""
+    if isinstance(error, UnicodeDecodeError):  # SQLite's message quotes the damage
+        return note_damage(database, _NOT_TEXT)
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE:
@@ -123,7 +125,5 @@ def translated(database: Path) -> Iterator[None]:
     """
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise store_error(error, database) from error
-    except UnicodeDecodeError as error:  # SQLite's message quotes the damage, which Python cannot read
-        raise note_damage(database, _NOT_TEXT) from error

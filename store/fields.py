@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer
 
@@ -55,6 +55,19 @@ Digests = Annotated[
 ]
 
 
+Made = TypeVar("Made", bound=BaseModel)
+
+
+def _made(cls: type[Made], fields: dict[str, Any], given: set[str]) -> Made:
+    made = object.__new__(cls)
+    put = object.__setattr__
+    put(made, "__dict__", fields)
+    put(made, "__pydantic_fields_set__", given)
+    put(made, "__pydantic_extra__", None)
+    put(made, "__pydantic_private__", None)
+    return made
+
+
 class Contract(BaseModel):
     """Base of everything stored: frozen, strict, no unknown fields."""
 
@@ -62,9 +75,9 @@ class Contract(BaseModel):
 
     def but(self, changes: dict[str, Any]) -> Self:
         """Return a copy with *changes*, which are not validated: `model_copy` without what no stored model has."""
-        copy = object.__new__(type(self))
-        object.__setattr__(copy, "__dict__", self.__dict__ | changes)
-        object.__setattr__(copy, "__pydantic_fields_set__", self.__pydantic_fields_set__ | changes.keys())
-        object.__setattr__(copy, "__pydantic_extra__", None)
-        object.__setattr__(copy, "__pydantic_private__", None)
-        return copy
+        return _made(type(self), self.__dict__ | changes, self.__pydantic_fields_set__ | changes.keys())
+
+    @classmethod
+    def of_known(cls, **fields: Any) -> Self:
+        """Return one of values that need no check, one for each field: `model_construct` without defaults."""
+        return _made(cls, fields, set(fields))

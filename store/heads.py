@@ -102,8 +102,8 @@ def refuse_if_imported(run_id: str, *, imported: bool) -> None:
 
 def counts_text(counts: Mapping[Status, int]) -> str:
     """Write counts as their column holds them."""
-    present = {status: number for status, number in counts.items() if number}
-    return orjson.dumps(present, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS).decode()
+    present = {status._value_: number for status, number in counts.items() if number}
+    return orjson.dumps(present, option=orjson.OPT_SORT_KEYS).decode()
 
 
 INSERT_EVENT: Final = "INSERT INTO events (run, seq, event, sha256) VALUES (?, ?, ?, ?)"

@@ -112,7 +112,7 @@ class Held:
             record = self._nodes[position]
             data = encode(record)
             sha256 = digest_bytes(Domain.RECORD, data)
-            rows.append((record.status.value, data, sha256, self.head.run, position, self._digests[position]))
+            rows.append((record.status._value_, data, sha256, self.head.run, position, self._digests[position]))
             self._digests[position] = sha256
         self._changed.clear()
         return rows
@@ -157,7 +157,7 @@ def write_back(connection: sqlite3.Connection, runs: Collection[Held]) -> None:
 
 def _stored(head: Head) -> tuple[Any, ...]:
     return (
-        head.status.value, head.started_at, head.generation, head.host_id, head.token,
+        head.status._value_, head.started_at, head.generation, head.host_id, head.token,
         counts_text(head.counts), head.event_seq, head.event_sha256,
     )  # fmt: skip
 

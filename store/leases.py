@@ -5,11 +5,11 @@ of its last length. Whoever looks at it while it lasts may say so: once it has e
 does not matter who notices that first.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from store.amounts import Budget
 from store.clock import Stamp, instant, unix_ms
+from store.lazy_dataclass import dataclass
 
 SHORTEST_S: Final = 1.0
 LONGEST_S: Final = 86_400.0

@@ -1,7 +1,8 @@
 """How much the store takes; checked before anything is written."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from store.lazy_dataclass import dataclass
 
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20

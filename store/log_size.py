@@ -47,6 +47,11 @@ class LogSize:
         self._limit = limit
         self._next = START_OVER_BYTES
         self._named = False
+        self._tidied: int | None = None
+
+    def tidy(self) -> None:
+        """Do now what the next write would do first, and so need not do again."""
+        self._tidied = self.keep_small()
 
     def before_write(self) -> None:
         """Refuse to write, outside a transaction, when the log cannot grow any more; wait for its readers first.
@@ -55,7 +60,8 @@ class LogSize:
             HostlerError: unavailable, naming who reads.
 
         """
-        if self.keep_small() <= self._limit or self._started_over(int(BUSY_SECONDS * 1000)):
+        size, self._tidied = self.keep_small() if self._tidied is None else self._tidied, None
+        if size <= self._limit or self._started_over(int(BUSY_SECONDS * 1000)):
             return
         who = readers(self._database) or "another program"
         raise HostlerError(

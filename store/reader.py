@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from pydantic import JsonValue
@@ -18,6 +17,7 @@ from store.faults import damaged, note_damage
 from store.heads import read_head
 from store.home import Home
 from store.hosts import host_alive
+from store.lazy_dataclass import dataclass
 from store.ledgers import read_ledgers
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan

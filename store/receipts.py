@@ -5,7 +5,6 @@ where it is used, in the one transaction that writes the grant; so it is used on
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -15,6 +14,7 @@ from hostres.errors import Code
 from store.clock import instant, unix_ms
 from store.contracts import Request, RequestKind
 from store.fields import Attempt, Contract, Id, Instant, NodeKey, Principal, Reason, RunId, Sha256
+from store.lazy_dataclass import dataclass
 from store.policy import DAY_SECONDS
 from store.rules import Action, Matter, Rule, Verdict, principal_kind, verdict
 

@@ -5,12 +5,12 @@ another node's output and `{"$input": name}` for a workflow input.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
+from store.lazy_dataclass import dataclass
 from store.values import path_text
 
 REF: Final = "$ref"

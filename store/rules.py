@@ -5,12 +5,12 @@ rule is about is denied.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
 
+from store.lazy_dataclass import dataclass
 from store.plans import OperationExecutor, PlannedNode
 from store.policy import Effect, PreparationKind
 

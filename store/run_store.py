@@ -16,7 +16,7 @@ from store.content import Content
 from store.contracts import Request, RunRecord
 from store.creation import check_new, insert_run, submitted
 from store.database import begin_write, close_writer, grow_wal, open_writer, reading, roll_back, writing
-from store.faults import refuse_if_damaged, translated
+from store.faults import refuse_if_damaged, store_error, translated
 from store.heads import read_head, refuse_if_imported
 from store.held import OutdatedError
 from store.home import Home
@@ -246,8 +246,9 @@ class RunStore:
             group = [one for one in staged if isinstance(one, Staged)]
             answers: Iterator[HostlerError | None]
             try:
-                with translated(self._database):
-                    answers = iter(self._write(group) if group else ())
+                answers = iter(self._write(group) if group else ())
+            except (sqlite3.Error, UnicodeDecodeError) as error:
+                answers = itertools.repeat(store_error(error, self._database))
             except HostlerError as refusal:
                 answers = itertools.repeat(refusal)
             return [one if isinstance(one, HostlerError) else next(answers) for one in staged]
@@ -255,7 +256,7 @@ class RunStore:
     def tidy(self) -> None:
         """Do now, while nobody waits for it, what the next write would have to do first."""
         with self._one_at_a_time:
-            self._log_size.keep_small()
+            self._log_size.tidy()
 
     def _stage(self, transaction: Transaction) -> Staged | HostlerError:
         try:

@@ -7,12 +7,12 @@ when it was submitted, or once the service has worked on it; whoever takes it up
 import contextlib
 import os
 import sqlite3
-from dataclasses import dataclass
 from typing import Final, Self
 
 from hostres.errors import Code, HostlerError
 from hostres.locks import FifoLock, is_held, poke, probe
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.lifecycle import RunStatus
 
 NAME: Final = "service"

@@ -1,10 +1,10 @@
 """What of a run's plan every write is checked against, and which grants open which status. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from store.contracts import Grant, GrantAction, NodeRecord
+from store.lazy_dataclass import dataclass
 from store.lifecycle import Status
 from store.plans import ComputeExecutor, GateExecutor, GraphPlan
 

@@ -3,11 +3,11 @@
 import contextlib
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from store.content import Content
 from store.database import open_reader, reading
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.run_list import unknown_run
 from store.schema import SCHEMA_VERSION, check_version
 from store.versions import stored_version

@@ -1,10 +1,9 @@
 """A transaction before the write lock is taken: digests and sizes checked, what is large already on the disk."""
 
-from dataclasses import dataclass
-
 from hostres.errors import Code, HostlerError
 from store.content import Content
 from store.contracts import Summary
+from store.lazy_dataclass import dataclass
 from store.limits import Limits
 from store.records import encode
 from store.transactions import Transaction

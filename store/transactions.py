@@ -1,13 +1,14 @@
 """What the owner of a run hands to the store: messages, frozen, with every digest already computed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pydantic import JsonValue
 
 from store.budgets import Ledger
 from store.clock import Stamp
 from store.contracts import EventKind, Grant, NodeRecord, Request, RunRecord, Summary
+from store.lazy_dataclass import dataclass
 from store.leases import HeldLease, NewLease
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from hostres.clock import boot_id
 from hostres.errors import Code, HostlerError
@@ -10,6 +9,7 @@ from store.amounts import Budget
 from store.clock import Clock, Stamp
 from store.database import opened_writer, writing
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.leases import HeldLease, NewLease, Term, work_key
 from store.records import encode
 from store.schema import SCHEMA_VERSION, check_version

@@ -8,7 +8,6 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
 
 from hostres.errors import Code, HostlerError
@@ -16,6 +15,7 @@ from store.clock import Clock, unix_ms
 from store.database import open_reader, opened_writer, reading, writing
 from store.home import Home
 from store.hosts import host_alive
+from store.lazy_dataclass import dataclass
 from store.records import decode, encode, verified
 from store.run_list import unknown_run
 from store.schema import SCHEMA_VERSION, check_version

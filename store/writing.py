@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
@@ -33,6 +33,9 @@ _BOUND_TO: Final[Mapping[GrantAction, str]] = MappingProxyType({
     GrantAction.EVIDENCE: "plan_sha256",
 })  # fmt: skip
 """Which plan of its node a grant must name."""
+
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Writer:
@@ -94,13 +97,15 @@ class Writer:
         check_fence(head, transaction.fence)
         summed_up = counts_text(head.counts) if head.status in RUN_FINAL else None
         self._check_room(run, transaction)
-        plans = self._put_plans(run, staged)
-        outputs = self._put_outputs(run, staged)
-        grants = self._put_grants(head, transaction.grants)
+        plans = self._put_plans(run, staged) if transaction.plans else _NOTHING
+        outputs = self._put_outputs(run, staged) if transaction.outputs else _NOTHING
+        if transaction.grants:
+            self._put_grants(head, transaction.grants)
         for record in transaction.nodes:
             self._put_node(run, record, plans, outputs, transaction)
-        self._check_grants(run, grants)
-        put_receipts(self._connection, head, transaction)
+        self._check_grants(run, transaction.grants)
+        if transaction.receipts or transaction.grants:
+            put_receipts(self._connection, head, transaction)
         self._consume(head, transaction)
         self._put_leases(head, transaction)
         for ledger in transaction.ledgers:
@@ -197,7 +202,7 @@ class Writer:
         ).fetchone()
         return None if row is None else row[0]
 
-    def _put_grants(self, head: Head, grants: tuple[Grant, ...]) -> tuple[Grant, ...]:
+    def _put_grants(self, head: Head, grants: tuple[Grant, ...]) -> None:
         for grant in grants:
             if grant.run_id != head.run_id:
                 what = f"grant {grant.grant_id} is for run {grant.run_id}"
@@ -214,7 +219,6 @@ class Writer:
             elif stored[0] != data:
                 what = f"there is another grant {grant.grant_id} already"
                 raise HostlerError(Code.CONFLICT, what, "give each grant its own id")
-        return grants
 
     def _put_node(
         self,
@@ -325,7 +329,7 @@ class Writer:
         run.turn(_status_after(head, transaction), transaction.stamp)
         if staged.summary is not None:
             self._put_summary(head, transaction, staged.summary)
-        elif summed_up not in (None, counts_text(head.counts)):
+        elif summed_up is not None and summed_up != counts_text(head.counts):
             self._connection.execute("DELETE FROM summaries WHERE run = ?", (head.run,))  # its nodes say otherwise now
         events = transaction.events
         if transaction.release:
@@ -385,6 +389,8 @@ def _position(run: Held, node: str) -> int:
 def _status_after(head: Head, transaction: Transaction) -> RunStatus:
     started = head.started_at is not None
     derived = lifecycle.run_status(head.counts, started=started)
+    if derived is (transaction.status or head.status):
+        return derived
     # whether budgets still let a ready node go is not in the records of nodes
     possible = (derived, lifecycle.run_status_without_budget(head.counts, started=started))
     wanted = transaction.status or (head.status if head.status in possible else derived)

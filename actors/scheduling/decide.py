@@ -70,13 +70,13 @@ LIMIT: Final = "limit"
 """Kind of the timer that ends a run which has a time limit."""
 
 
-def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decision:  # noqa: C901, PLR0912 - a line a message
-    """Change *state* by *message* and return what must be written and done.
+def decide(state: RunState, stamp: Stamp, *messages: SchedulingMessage) -> Decision:
+    """Change *state* by *messages* and return what must be written and done.
 
     Args:
         state: The run; changed in place, at once.
-        message: What happened.
         stamp: When, for the records; never a reason for a decision.
+        *messages: What happened. Of several each is about another node: no node starts more than once a transaction.
 
     Returns:
         One transaction, and the actions before and after it.
@@ -84,8 +84,18 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
     """
     turn = Turn(state, stamp)
     if state.left:  # the run is no longer this host's; nothing may be written
-        too_late(turn, message)
+        for message in messages:
+            too_late(turn, message)
         return turn.decision()
+    for message in messages:
+        _take(turn, message)
+    fill(turn)
+    conclude(turn)
+    return turn.decision()
+
+
+def _take(turn: Turn, message: SchedulingMessage) -> None:  # noqa: C901 - a line a message
+    state = turn.state
     match message:
         case Begin():
             _begin(turn, message.requests)
@@ -123,9 +133,6 @@ def decide(state: RunState, message: SchedulingMessage, stamp: Stamp) -> Decisio
             _seen(turn, message)
         case Drain():
             draining.drain(turn, message.grace_s)
-    fill(turn)
-    conclude(turn)
-    return turn.decision()
 
 
 def _seen(turn: Turn, message: PulseTaken | Probed) -> None:
@@ -287,7 +294,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         reconciling.found(turn, node, outcome)
         return
     if isinstance(outcome, Value):
-        leave(turn, node, DEADLINE, OVERDUE)
+        leave(turn, node, DEADLINE)
         verifying.take_result(turn, node, outcome)
         return
     if isinstance(outcome, Found):
@@ -299,7 +306,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
             forget(turn, node, node.record.attempt, [DEADLINE, OVERDUE])
             reconciling.reconcile(turn, node)
         return
-    leave(turn, node, DEADLINE, OVERDUE)
+    leave(turn, node, DEADLINE)
     if isinstance(outcome, Failed) and outcome.blocked and not node.record.cancelling:
         fail(turn, node, Status.BLOCKED, failure_of(outcome))
         return

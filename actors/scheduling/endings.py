@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from actors.actions import CancelTimer, TimerName
 from actors.outcomes import Release, Value
 from actors.scheduling.state import NodeState
-from actors.scheduling.stopping import STALL
+from actors.scheduling.stopping import OVERDUE, STALL
 from actors.scheduling.turn import Turn
 from store.contracts import EventKind, Failure
 from store.lifecycle import RESTING, Status
@@ -68,6 +68,8 @@ def fail(turn: Turn, node: NodeState, status: Status, failure: Failure | None, *
 def leave(turn: Turn, node: NodeState, *kinds: str) -> None:
     """Make room for another node, and forget the timers of the attempt, or the reconciliation, that has ended."""
     turn.state.active -= 1
+    if node.stopping is not None:
+        kinds = (*kinds, OVERDUE)
     forget(turn, node, node.record.attempt, kinds, reconciling=node.reconciling)
     if node.planned.policy.heartbeat is not None:
         forget(turn, node, node.record.attempt, [STALL])

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from actors.agent_outcomes import outcome_of
 from actors.outcomes import Aborted, Failed, Outcome, Value
 from actors.scheduling import spending
 from actors.scheduling.compatibility import leave_alone
@@ -16,7 +15,6 @@ from actors.scheduling.state import NodeState
 from actors.scheduling.taking_up import authorized_plan
 from actors.scheduling.turn import Turn
 from hostres.errors import Code
-from store.agent_results import AgentResult, Malformed
 from store.amounts import Usage
 from store.approvals import Accepted, Refused
 from store.contracts import EventKind, Request, RequestKind
@@ -169,6 +167,9 @@ def _attempt(request: Request) -> int | None:
 
 def _outcome(data: dict[str, Any]) -> Value | Failed:
     """Return the outcome that a submission says, which its sender has looked through for secrets."""
+    from actors.agent_outcomes import outcome_of  # noqa: PLC0415 - most runs have no workers outside
+    from store.agent_results import AgentResult, Malformed  # noqa: PLC0415 - likewise
+
     try:
         if "malformed" in data:
             said = data["malformed"]

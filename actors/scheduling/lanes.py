@@ -5,11 +5,11 @@ work does not grow with how many wait.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final
 
 from store.amounts import Number
+from store.lazy_dataclass import dataclass
 
 Rank = tuple[float, str]
 """(-priority, key): of those that are ready at once, the smallest is taken up first."""

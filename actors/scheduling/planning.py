@@ -124,7 +124,7 @@ def freeze(turn: Turn, node: NodeState, plan: NodePlan) -> None:
         node,
         plan_sha256=frozen.sha256,
         input_sha256=plan.input_sha256,
-        phase=plan.phase.value,
+        phase=plan.phase._value_,
     )
     turn.change(node, **{field: frozen.sha256})
 
@@ -143,7 +143,7 @@ def _resolved(state: RunState, node: NodeState) -> NodePlan:
     planned = node.planned
     value = resolve(planned.input, state.outputs)
     prepares = state.has(node, Port.PREPARE) or state.has(node, Port.PLAN) or bool(planned.policy.preparation)
-    return NodePlan.model_construct(
+    return NodePlan.of_known(
         run_id=state.run_id,
         node=node.key,
         phase=PlanPhase.PREPARATION if prepares else PlanPhase.EFFECT,

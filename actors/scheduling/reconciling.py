@@ -12,7 +12,7 @@ from actors.scheduling.asking import ask, withdraw
 from actors.scheduling.endings import fail, leave
 from actors.scheduling.outcomes import RECOVERABLE, ambiguous, unreconciled
 from actors.scheduling.state import NodeState, Port
-from actors.scheduling.stopping import DEADLINE, OVERDUE
+from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
 from actors.scheduling.verifying import take_result
 from store.contracts import EventKind, Failure
@@ -110,7 +110,7 @@ def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
             return
         case _:
             pass
-    leave(turn, node, DEADLINE, OVERDUE)
+    leave(turn, node, DEADLINE)
     node.reconciling = False
     if isinstance(outcome, Found) and outcome.finding is Finding.RETRY:
         spending.did_nothing(node)
@@ -133,7 +133,7 @@ def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
 
 def defer(turn: Turn, node: NodeState, why: str) -> None:
     """Leave *node* running in the store, for a later owner."""
-    leave(turn, node, DEADLINE, OVERDUE)
+    leave(turn, node, DEADLINE)
     spending.set_aside(turn, node)
     turn.event(
         EventKind.CLEANUP_ERROR,

@@ -220,9 +220,9 @@ def _told(node: NodeState, trail: _Trail) -> NewEvent | None:
     if not trail.path:
         return None
     record = node.record
-    data: dict[str, JsonValue] = {"status": record.status.value, "from": trail.before.value, **trail.data}
+    data: dict[str, JsonValue] = {"status": record.status._value_, "from": trail.before._value_, **trail.data}
     if len(trail.path) > 1:
-        data["via"] = [status.value for status in trail.path[:-1]]
+        data["via"] = [status._value_ for status in trail.path[:-1]]
     if record.status in FINAL | RESTING and record.failure is not None:
         data["failure"] = _failure(record.failure)
     kind = EventKind.NODE_RUNNING if record.status is Status.RUNNING else EventKind.NODE_STATUS

@@ -4,7 +4,6 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from actors.secrets import without
@@ -21,6 +20,7 @@ from store.delegation import parents_owner
 from store.evidence import asked_status
 from store.heads import refuse_if_imported
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.patterns import SHA256_PATTERN
 from store.plans import GraphPlan
 from store.reader import Reader, RunView

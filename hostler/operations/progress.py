@@ -5,8 +5,9 @@ when it is.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from store.lazy_dataclass import dataclass
 
 LINE_BYTES: Final = 4096
 """A longer line is not one of ffmpeg's; it is dropped, so that memory stays flat."""

@@ -3,8 +3,9 @@
 import codecs
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from store.lazy_dataclass import dataclass
 
 _CUE: Final = re.compile(r"^\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+", re.MULTILINE)
 

@@ -1,12 +1,12 @@
 """What the authority rules will say to each node of a plan, as far as that can be known before it runs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import JsonValue
 
 from hostler.views.naming import executor_name
+from store.lazy_dataclass import dataclass
 from store.plans import GateExecutor, GraphPlan, PlannedNode
 from store.publication import publication_keys
 from store.rules import GATE_RULE, Action, Matter, Rule, Verdict, preparation_verdict, verdict

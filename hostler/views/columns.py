@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from store.lazy_dataclass import dataclass
 
 TIME: Final = len("59 m 59 s")
 PERCENT: Final = len("100 %")

@@ -1,12 +1,12 @@
 """What of a run waits for a person, and the exact command that moves it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from hostler.views.naming import executor_name
 from store.contracts import NodeRecord
 from store.evidence import awaits_approval, is_judged_again
+from store.lazy_dataclass import dataclass
 from store.lifecycle import RESTING, Status
 from store.plans import GraphPlan, PlannedNode
 from store.policy import FailureCode

@@ -1,7 +1,6 @@
 """Why a node, or a whole run, does not move: in plain words, with the command that would move it. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from hostler.views.terminal import duration, harmless
 from hostres.leftovers import Leftover
 from hostres.rows import ADMITTED, Row
 from store.contracts import NodeRecord
+from store.lazy_dataclass import dataclass
 from store.lifecycle import FINAL, LIVE, RUN_FINAL, RUN_RESTING, Status
 from store.plans import GraphPlan, PlannedNode
 from store.reader import RunView

@@ -5,7 +5,6 @@ import secrets
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -19,6 +18,7 @@ from store.clock import Clock
 from store.content import Content
 from store.database import opened_writer, writing
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.limits import INLINE_BYTES
 from store.run_store import RunStore
 from store.schema import SCHEMA_VERSION

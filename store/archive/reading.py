@@ -6,7 +6,6 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -20,6 +19,7 @@ from store.archive.tables import TABLES, Table, insert, line, parse
 from store.content import Content
 from store.faults import translated
 from store.home import node_folder
+from store.lazy_dataclass import dataclass
 from store.limits import MIB, Limits
 from store.schema import MIGRATIONS
 from store.verification.findings import Verdict

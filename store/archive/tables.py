@@ -2,12 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
 from store.content import Content
+from store.lazy_dataclass import dataclass
 from store.limits import MIB, Limits
 from store.values import Domain
 

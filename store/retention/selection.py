@@ -2,9 +2,9 @@
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
+from store.lazy_dataclass import dataclass
 from store.lifecycle import RUN_FINAL
 
 _FINAL: Final = tuple(sorted(status.value for status in RUN_FINAL))

@@ -13,13 +13,13 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hostres.locks import NEW, is_held
 from store.archive.importing import INCOMING
 from store.home import Home
+from store.lazy_dataclass import dataclass
 from store.patterns import RUN_ID_PATTERN, SHA256_PATTERN
 
 GONE: Final = ".gone."

@@ -1,8 +1,8 @@
 """What verification finds: stable codes, and for each thing that is wrong exactly where it stands."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from store.lazy_dataclass import dataclass
 from store.lifecycle import RunStatus
 
 

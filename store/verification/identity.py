@@ -1,11 +1,11 @@
 """What a run is: its record, its plan and its code, each by its digest and by the rules it was created under."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hostres.errors import HostlerError
 from store.contracts import RunRecord
 from store.creation import check_new
+from store.lazy_dataclass import dataclass
 from store.limits import Limits
 from store.plans import ComputeExecutor, GraphPlan, PlannedNode
 from store.references import references

@@ -167,12 +167,12 @@ class Drive:
         self.after: list[Action] = []
         self.clock = 0
 
-    def send(self, message: SchedulingMessage) -> list[Action]:
-        """Deliver *message*, commit at once, and return what the core wants done."""
+    def send(self, *messages: SchedulingMessage) -> list[Action]:
+        """Deliver *messages* together, commit at once, and return what the core wants done."""
         self.clock += 1
         at = f"2026-01-01T00:{self.clock // 60:02d}:{self.clock % 60:02d}.000Z"
         stamp = Stamp(at=at, boot_ns=self.clock)
-        decision = decide(self.state, message, stamp)
+        decision = decide(self.state, stamp, *messages)
         if decision.transaction is not None:
             self.model.apply(decision.transaction)
         self.now += decision.now

@@ -6,7 +6,9 @@ import tracemalloc
 import pytest
 
 from actors.actions import Dispatch, SetTimer
-from actors.messages import NotAdmitted
+from actors.messages import NotAdmitted, Returned
+from actors.outcomes import Failed
+from actors.scheduling.operators import as_value
 from hostres.errors import Code
 from store.lifecycle import RunStatus, Status
 from store.plans import ComputeExecutor
@@ -45,6 +47,36 @@ def test_a_chain_without_claims_takes_one_transaction_a_step(make):
         drive.returned(node.key)
     assert drive.state.status is RunStatus.COMPLETED
     assert len(drive.model.transactions) == len(nodes) + 1
+
+
+def diamonds(make=writing):
+    return [
+        *(make(key) for key in ("a", "b", "c", "d")),
+        make("ab", "a", "b"),
+        make("cd", "c", "d"),
+        make("last", "ab", "cd"),
+    ]
+
+
+def test_what_has_returned_together_is_one_transaction_and_the_same_as_one_after_the_other():
+    together, apart = Drive(Model(diamonds())), Drive(Model(diamonds()))
+    for drive in (together, apart):
+        drive.begin()
+    ended = [Returned(node=key, attempt=1, outcome=as_value({"by": key}), release=None) for key in "abc"]
+    failed = Failed(code=FailureCode.SUBPROCESS, message="it broke", todo="mend it")
+    ended.append(Returned(node="d", attempt=1, outcome=failed, release=None))
+    actions = together.send(*ended)
+    for each in ended:
+        apart.send(each)
+    assert together.statuses() == apart.statuses()
+    assert together.state.outputs == apart.state.outputs
+    assert dispatched(actions) == ["ab"]
+    assert (len(together.model.transactions), len(apart.model.transactions)) == (2, 5)
+    told = [
+        sorted((event.kind, event.node) for transaction in drive.model.transactions for event in transaction.events)
+        for drive in (together, apart)
+    ]
+    assert told[0] == told[1]
 
 
 def test_a_chain_with_claims_takes_two_transactions_a_step():

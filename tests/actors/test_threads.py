@@ -31,3 +31,28 @@ def test_busy_counts_what_is_under_way():
     assert threads.busy == 1
     go.set()
     until(lambda: threads.busy == 0)
+
+
+def test_what_work_starts_at_its_end_follows_on_its_thread_and_the_rest_on_others():
+    threads, seen, rest = WorkThreads("t"), {}, threading.Event()
+
+    def note(name: str) -> None:
+        seen[name] = threading.current_thread()
+
+    def amid() -> None:
+        note("amid")
+        rest.set()
+
+    def work() -> None:
+        note("work")
+        threads.start(amid)
+        assert rest.wait(5)  # it runs beside this one, not after it
+        threads.end_here()
+        threads.start(lambda: note("next"))
+        threads.start(lambda: note("other"))
+
+    threads.start(work)
+    assert threads.wait_idle(5)
+    assert seen["next"] is seen["work"]
+    assert seen["amid"] is not seen["work"]
+    assert seen["other"] is not seen["work"]

@@ -7,22 +7,26 @@ import pykka
 import pytest
 from pydantic import BaseModel
 
+from actors import executor as executors
+from actors import scheduler as schedulers
+from actors.actions import NodeChanged
 from actors.authorization import Authorization
+from actors.control import Control
 from actors.executor import Executor
 from actors.host_messages import ChangeTimers
 from actors.host_resources import HostResources
 from actors.messages import Returned
 from actors.run_store import GATHER, RunStore
 from actors.scheduler import Scheduler
-from actors.shell import tell
 from actors.supervision import Budget, Deaths
 from actors.supervisor import Supervisor
 from actors.timer import Timer
 from hostler import Host, Policy, operation, workflow
 from hostres.errors import Code, HostlerError
 from store.home import Home
-from store.lifecycle import RunStatus
+from store.lifecycle import RunStatus, Status
 from store.reader import Reader
+from store.run_store import RunStore as Store
 from tests.support import until
 
 
@@ -85,15 +89,24 @@ def test_a_run_goes_on_from_the_store_when_an_actor_breaks_in_the_middle_of_it(a
     assert claims == [1, 2]
 
 
-def test_a_broken_executor_costs_its_node_alone():
+def breaks(control: Control, reason: str, *, grace_s: float) -> None:
+    raise RuntimeError("no way to stop it")
+
+
+def test_a_broken_executor_costs_its_node_alone(monkeypatch):
+    monkeypatch.setattr(Control, "abort", breaks)
     with Host() as host:
         run = host.submit(two)
         until(lambda: STARTED)
-        the(Executor).tell(object())
+        run.cancel()
         outcome = run.wait(timeout=60)
-        assert outcome.status is RunStatus.FAILED
+        assert outcome.counts["completed"] == 0
         assert host.gave_up is None
         GO.set()
+    with Reader.open(Home.open(host.config.home, create=False)) as reader:
+        (first, _) = reader.nodes(run.run_id)
+    assert first.failure is not None
+    assert "its executor broke" in first.failure.message
 
 
 @operation("test.claiming", version=1, policy=Policy(effect="local-read", claims={"slot": 1}))
@@ -108,13 +121,14 @@ def holder(build):
     return {"n": build.call(claiming, key="holder")["n"]}
 
 
-def test_what_a_broken_executor_held_comes_back_when_its_work_has_ended(tmp_path):
+def test_what_a_broken_executor_held_comes_back_when_its_work_has_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(Control, "abort", breaks)
     (tmp_path / "config.toml").write_text("[machine.capacity]\nslot = 1\n")
     with Host() as host:
         run = host.submit(holder)
         until(lambda: STARTED)
-        the(Executor).tell(object())
-        assert run.wait(timeout=60).status is RunStatus.FAILED
+        run.cancel()
+        run.wait(timeout=60)
         with pytest.raises(HostlerError):
             host.lease({"slot": 1}, wait=0)
         GO.set()
@@ -134,32 +148,79 @@ def many(build):
     return {"n": last}
 
 
-def test_executors_of_nodes_that_follow_one_another_use_the_same_threads(monkeypatch):
-    threads, loop = [], Executor._actor_loop
+def test_nodes_that_follow_one_another_run_on_one_thread_and_commit_there(monkeypatch):
+    threads, commits, work, write = [], [], Executor._work, Store.write
 
-    def noted(executor: Executor) -> None:
+    def working(executor: Executor) -> None:
         threads.append(threading.current_thread())
-        loop(executor)
+        work(executor)
 
-    monkeypatch.setattr(Executor, "_actor_loop", noted)
+    def writing(store: Store, transactions: Any) -> Any:
+        commits.append(threading.current_thread())
+        return write(store, transactions)
+
+    monkeypatch.setattr(Executor, "_work", working)
+    monkeypatch.setattr(Store, "write", writing)
     with Host() as host:
         assert host.submit(many).wait(timeout=60).outputs == {"n": 40}
     assert len(threads) == 40
-    assert len(set(threads)) < 20
+    assert len(set(threads)) == 1
+    assert commits.count(threads[0]) == 40  # all but the one that starts the run
 
 
-def test_an_executor_is_gone_before_its_scheduler_hears_of_the_end(monkeypatch):
-    there = []
+WIDTH = 8
 
-    def noted(address: Any, message: Any) -> bool:
-        if isinstance(message, Returned):
-            there.extend(pykka.ActorRegistry.get_by_class(Executor))
-        return tell(address, message)
 
-    monkeypatch.setattr("actors.executor.tell", noted)
+@operation("test.after-the-first", version=1, policy=Policy(effect="local-read"))
+def after_the_first(ctx, input: Number) -> Number:
+    STARTED.append(ctx.node)
+    assert ctx.node == "n0" or GO.wait(60)
+    return input
+
+
+@workflow("wide", version=1)
+def wide(build):
+    steps = [build.call(after_the_first, key=f"n{number}", input={"n": number}) for number in range(WIDTH)]
+    return {"n": steps[-1]["n"]}
+
+
+def test_what_has_returned_while_the_scheduler_was_busy_is_decided_about_together(monkeypatch):
+    """It is held up at the first node that has ended, until all others have ended too."""
+    together, held_up, decide = [], [], schedulers.decide
+
+    def noted(state: Any, stamp: Any, *messages: Any) -> Any:
+        together.append(len(messages))
+        return decide(state, stamp, *messages)
+
+    def hold_up(report: Any) -> None:
+        if isinstance(report, NodeChanged) and report.record.status is Status.COMPLETED and not held_up:
+            held_up.append(report)
+            until(lambda: len(STARTED) == WIDTH)
+            GO.set()
+            until(lambda: len(the(Scheduler).actor_inbox._messages) == WIDTH - 1)
+
+    monkeypatch.setattr(schedulers, "decide", noted)
+    with Host(jobs=WIDTH) as host:
+        run = host.submit(wide)
+        run.subscribe(hold_up)
+        assert run.wait(timeout=60).outputs == {"n": WIDTH - 1}
+    assert WIDTH - 1 in together
+
+
+def test_an_executor_has_ended_before_its_scheduler_hears_of_it(monkeypatch):
+    ended, hand_over = [], executors.hand_over
+
+    def noted(address: Any, message: Returned) -> bool:
+        ended.append(made[-1].wait(0))
+        return hand_over(address, message)
+
+    made: list[Executor] = []
+    start = Executor.start
+    monkeypatch.setattr(Executor, "start", lambda executor: (made.append(executor), start(executor)))
+    monkeypatch.setattr(executors, "hand_over", noted)
     with Host() as host:
         assert host.submit(many).wait(timeout=60).outputs == {"n": 40}
-    assert there == []
+    assert ended == [True] * 40
 
 
 def test_a_node_costs_one_message_to_the_timer(monkeypatch):

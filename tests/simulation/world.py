@@ -178,10 +178,10 @@ class World:
                 node.leased_s = 0.0 if (node.key, node.record.attempt) in self.silent else 60.0
         self.send(Begin(requests=self.model.waiting))
 
-    def send(self, message: SchedulingMessage) -> None:
-        """Deliver a message; what follows waits for the commit as in the shell."""
+    def send(self, *messages: SchedulingMessage) -> None:
+        """Deliver messages together; what follows waits for the commit as in the shell."""
         self.clock_ms += self.random.choice([1, 1, 500])
-        decision = decide(self.state, message, Stamp(at=instant(self.clock_ms), boot_ns=self.clock_ms))
+        decision = decide(self.state, Stamp(at=instant(self.clock_ms), boot_ns=self.clock_ms), *messages)
         if decision.transaction is not None:
             self.uncommitted.append((decision.transaction, list(decision.after)))
         elif self.uncommitted:
@@ -311,10 +311,17 @@ class World:
         work.hangs = None
 
     def deliver(self, message: SchedulingMessage) -> None:
-        self.inbox.remove(message)
-        if isinstance(message, REPEATABLE):
-            self.delivered.append(message)
-        self.send(message)
+        together = {message.node: message, **self.returned()} if isinstance(message, Returned) else {None: message}
+        for each in together.values():
+            self.inbox.remove(each)
+            if isinstance(each, REPEATABLE):
+                self.delivered.append(each)
+        self.send(*together.values())
+
+    def returned(self) -> dict[str, Returned]:
+        """Draw what has returned of some nodes, one attempt each: what waits in the inbox may be taken together."""
+        waiting = [message for message in self.inbox if isinstance(message, Returned)]
+        return {message.node: message for message in waiting if self.random.random() < 0.5}
 
     def repeat(self, message: SchedulingMessage) -> None:
         """Deliver once more what was delivered already; no node may move by it."""

@@ -1,0 +1,150 @@
+"""Attempts as a host makes them: what the core dispatches, with its code, its place and its host around it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from actors.actions import Address, Dispatch, Reconcile
+from actors.context import Assignment
+from actors.control import Control
+from actors.dependencies import KeptFile, kept_files
+from actors.executor import Executor, Port
+from actors.host_messages import Adopt
+from actors.operations import Compute, Operation, Previous
+from actors.pulse import Pulse
+from actors.scheduling.state import RunState
+from actors.secrets import mask_of
+from actors.services import Services
+from actors.work import Job, opened, write_log
+from actors.worktrees import Tree
+from hostres.lease import Lease
+from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
+from store.references import references
+
+
+class Attempts:
+    """Makes the executors of one run.
+
+    Args:
+        state: The run.
+        adopt: What it is worked on with.
+        services: What this host has.
+        scheduler: Where an attempt answers.
+
+    """
+
+    def __init__(self, *, state: RunState, adopt: Adopt, services: Services, scheduler: Address) -> None:
+        self._state = state
+        self._adopt = adopt
+        self._services = services
+        self._scheduler = scheduler
+        self._run_id = state.run_id
+        self._folder = Path(state.record.folder)
+
+    def executor(
+        self, action: Dispatch | Reconcile, *, lease: Lease | None, pulse: Pulse | None, previous: Previous | None
+    ) -> Executor:
+        """Return the executor of an attempt, which is not started yet.
+
+        Args:
+            action: Which attempt of what.
+            lease: What it holds on the machine.
+            pulse: Where its signs of life are noted, if it gives any.
+            previous: The attempt whose outcome is to be found out; None makes one.
+
+        """
+        control = Control()
+        home = self._services.home
+        reconciling = previous is not None
+
+        def logs(stream: str) -> Path:
+            return home.log_path(self._run_id, action.node, action.attempt, stream)
+
+        port = Port(
+            node=action.node,
+            attempt=action.attempt,
+            scheduler=self._scheduler,
+            control=control,
+            logs=logs,
+            workspace=self._workspace(action, control, reconciling=reconciling),
+            reconciling=reconciling,
+            pulse=pulse,
+        )
+        job = Job(
+            plan=action.plan,
+            code=self._code(action),
+            previous=previous,
+            entry=self._adopt.entry,
+            files=() if reconciling else self._files(action),
+            task=action.task if isinstance(action, Dispatch) else None,
+            write_log=lambda stream, text: write_log(logs(stream), mask_of(action.plan).text(text)),
+            assignment=Assignment(
+                run_id=self._run_id,
+                node=action.node,
+                attempt=action.attempt,
+                folder=self._folder,
+                niceness=self._services.niceness,
+                beats=pulse is not None,
+                in_repository=action.plan.workspace is not None,
+                envelope=self._state.nodes[action.node].envelope,
+            ),
+            host=port,
+            lease=lease,
+        )
+        return Executor(
+            job=job,
+            control=control,
+            lease=lease,
+            threads=self._services.threads,
+            scheduler=self._scheduler,
+            node=action.node,
+            attempt=action.attempt,
+        )
+
+    def _workspace(self, action: Dispatch | Reconcile, control: Control, *, reconciling: bool) -> Callable[[], Path]:
+        """Return what gives the workspace of an attempt, as it begins with it, on the thread of its work."""
+        home, worktrees, planned = self._services.home, self._adopt.worktrees, action.plan.workspace
+        if planned is None:
+            return lambda: opened(
+                home.workspace(self._run_id, action.node, action.plan_sha256), reconciling=reconciling
+            )
+        tree = Tree(
+            run_id=self._run_id,
+            node=action.node,
+            attempt=action.attempt,
+            plan_sha256=action.plan_sha256,
+            folder=self._folder,
+            workspace=planned,
+            paths=None,
+        )
+        return lambda: worktrees.open(tree, control, anew=not reconciling)
+
+    def _files(self, action: Dispatch | Reconcile) -> tuple[KeptFile, ...]:
+        """Return the files of those commands whose output its input refers to.
+
+        Only what lies in a workspace: where a person settled a command as completed, its output is that person's word.
+        """
+        state = self._state
+        commands = [
+            key for key in action.plan.dependencies if isinstance(state.nodes[key].planned.executor, CommandExecutor)
+        ]
+        if not commands:
+            return ()
+        used = {reference.node for reference in references(state.nodes[action.node].planned.input)}
+        return tuple(
+            file
+            for key in commands
+            if key in used
+            for file in kept_files(key, state.outputs[key], hashed=key in state.reused)
+            if file.path.is_relative_to(self._services.home.staging)
+        )
+
+    def _code(self, action: Dispatch | Reconcile) -> Operation | Compute | None:
+        match action.plan.executor:
+            case OperationExecutor(operation=kind, version=version):
+                operation: Operation | None = self._adopt.operations.get((kind, version))
+                return operation
+            case ComputeExecutor(compute=name):
+                compute: Compute | None = self._adopt.computes.get(name)
+                return compute
+            case _:
+                return None
