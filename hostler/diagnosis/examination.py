@@ -72,11 +72,12 @@ def examine(environ: Mapping[str, str] | None = None) -> Examination:
     settings: list[Setting] = []
     try:
         config = Config.load(given)
-        findings.append(_configuration(config, given))
-        settings = settings_in_force(config, given)
     except HostlerError as error:
         findings.append(wrong("configuration", error))
         config = Config.load({**given, CONFIG: NOWHERE})
+    else:
+        findings.append(_configuration(config, given))
+        settings = settings_in_force(config, given)
     capacity = _capacity(settings) or default_capacity()
     for name, look in (
         ("home", lambda: look_at_disk(config, given)),

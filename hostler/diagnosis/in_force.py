@@ -1,5 +1,6 @@
 """Which value of each setting is in force, and where it comes from. Looking changes nothing."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,8 +9,9 @@ from typing import Any, Final
 
 from hostler.config import Config
 from hostler.configuration_keys import all_keys
-from hostres.capacities import capacities
+from hostres.capacities import Resource, capacities
 from hostres.configuration import read_configuration
+from hostres.errors import HostlerError
 from hostres.keys import ANY, EACH, Key, Step, name_of, written
 from hostres.patience import Patience
 from hostres.state import MachineState, StateFile
@@ -70,12 +72,11 @@ class Setting:
 def settings_in_force(config: Config, environ: Mapping[str, str]) -> list[Setting]:
     """Return every place and setting, in the order of the documentation.
 
+    What the programs of the machine agree on is left out where it cannot be read: whoever looks at the machine says so.
+
     Args:
         config: As it was read.
         environ: The environment that it was read from.
-
-    Raises:
-        HostlerError: The machine folder cannot be read; see `capacities`.
 
     """
     return [*_environment(config, environ), *_File(config, environ).rows()]
@@ -101,7 +102,9 @@ class _File:
         self._text = _text_of(config.config_path) if self._settings else ""
 
     def rows(self) -> Iterator[Setting]:
-        state = StateFile(str(self._config.machine_folder)).known()
+        state = None
+        with contextlib.suppress(HostlerError):
+            state = StateFile(str(self._config.machine_folder)).known()
         for key in all_keys():
             if key.path == _CAPACITY:
                 yield from self._capacities()
@@ -127,7 +130,10 @@ class _File:
         return Setting(key=name_of(place), value=value, source=FILE, line=line_of(self._text, place))
 
     def _capacities(self) -> Iterator[Setting]:
-        for one in capacities(self._config.machine_folder, self._environ).resources:
+        resources: Sequence[Resource] = ()
+        with contextlib.suppress(HostlerError):
+            resources = capacities(self._config.machine_folder, self._environ).resources
+        for one in resources:
             place = ("machine", "capacity", one.name)
             if one.source == "configuration":
                 yield self._row(place, str(one.units))

@@ -7,6 +7,7 @@ import pytest
 
 from hostler.config import Config
 from hostler.configuration_keys import all_keys
+from hostler.diagnosis.examination import examine
 from hostler.diagnosis.in_force import Setting, settings_in_force
 from hostres.capacities import set_capacities
 from hostres.coordinator import Coordinator
@@ -104,3 +105,16 @@ def test_what_others_have_set_on_the_machine_is_not_taken_for_the_file_s_or_a_de
     assert found()["machine.capacity.ffmpeg"].source == "file"
     path.write_text("")
     assert found()["machine.capacity.ffmpeg"] == Setting(key="machine.capacity.ffmpeg", value="5", source="machine")
+
+
+def test_an_unsafe_machine_folder_hides_only_what_is_agreed_on_there() -> None:
+    """The file is as good as before, and whoever looks at the machine tells of the folder."""
+    folder = Path(os.environ["HOSTLER_MACHINE_DIR"])
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    examination = examine(os.environ)
+    assert examination.exit_code == 73
+    assert [one.name for one in examination.findings if one.exit_code] == ["machine"]
+    keys = {one.key for one in examination.settings}
+    assert "service.grace_seconds" in keys
+    assert "machine.capacity.cpu" not in keys
