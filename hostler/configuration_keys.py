@@ -95,4 +95,4 @@ def keys_for(sections: Collection[str]) -> tuple[Key, ...]:
 def key_row(key: Key) -> tuple[str, str, str, str]:
     """Return the row of a key in the documentation: its name, what is right, its default, its meaning."""
     default = f"`{key.default}`" if key.default and not key.default.startswith("see ") else key.default
-    return f"`{key.path}`", key.right.replace("|", "\\|"), default or "none", key.meaning
+    return f"`{key.path}`", key.right, default or "none", key.meaning

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from scripts.reference.commands import commands_page
+from scripts.reference.configuration import keys_part
 from scripts.reference.errors import errors_page
 from scripts.reference.events import events_page
 from scripts.reference.examples import examples_part
@@ -27,6 +28,7 @@ WHOLE: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
 
 PARTS: Final[Mapping[str, tuple[str, Callable[[], str]]]] = MappingProxyType(
     {
+        "docs/configuration.md": ("keys", keys_part),
         "docs/examples.md": ("examples", examples_part),
         "docs/explanation/life-of-a-node.md": ("lifecycle", lifecycle_part),
     }
