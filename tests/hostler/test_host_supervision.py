@@ -168,6 +168,36 @@ def test_nodes_that_follow_one_another_run_on_one_thread_and_commit_there(monkey
     assert commits.count(threads[0]) == 40  # all but the one that starts the run
 
 
+@operation("test.noted", version=1, policy=Policy(effect="local-read"))
+def noted_step(ctx, input: Number) -> Number:
+    STARTED.append(ctx.node)
+    return Number(n=input.n + 1)
+
+
+@workflow("three", version=1)
+def three(build):
+    last = 0
+    for number in range(3):
+        last = build.call(noted_step, key=f"n{number}", input={"n": last})["n"]
+    return {"n": last}
+
+
+def test_no_step_starts_whose_intent_the_store_refuses_on_the_thread_of_the_step_before(monkeypatch):
+    write = Store.write
+
+    def refusing(store: Store, transactions: Any) -> Any:
+        if any(record.status is Status.COMPLETED for each in transactions for record in each.nodes):
+            return [HostlerError(Code.UNAVAILABLE, "the disk is full", "make room")] * len(transactions)
+        return write(store, transactions)
+
+    monkeypatch.setattr(Store, "write", refusing)
+    with Host() as host:
+        run = host.submit(three)
+        with pytest.raises(HostlerError, match="the disk is full"):
+            run.wait(timeout=60)
+    assert STARTED == ["n0"]
+
+
 WIDTH = 8
 
 
