@@ -118,8 +118,8 @@ def why_node(scene: Scene, key: str) -> Why:
         text, command = f"{text} {_RECORD}", None
     elif node.status in LIVE and not scene.owned and scene.run.status not in RUN_FINAL | RUN_RESTING:
         nobody, resume = _nobody(scene)
-        taken = node.status is Status.READY and _is_for_workers(scene, node)  # whoever takes it moves the run itself
-        text, command = f"{text} {nobody}", command if taken else resume
+        outside = node.status in (Status.READY, Status.RUNNING) and _is_for_workers(scene, node)
+        text, command = f"{text} {nobody}", command if outside else resume  # a worker moves the run itself
     return Why(node=key, status=node.status.value, text=harmless(text), command=command)
 
 
