@@ -1,8 +1,8 @@
 """Types random command lines into `hostler`: whatever it is, there is an answer of one line and a known exit code.
 
 Words are those of the command line itself, names of what there is, and nonsense. Every line is played in this process,
-in a folder of its own, without a terminal. What starts programs or waits for ever is left out: `exec` and `serve` are
-only read.
+in a folder of its own, without a terminal. What starts programs or waits for ever is left out: `exec`, `serve` and `ui`
+are only read.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from hostler.commands.exec import read_plain
 from hostler.completing.vocabulary import read_vocabulary
 from hostres.errors import EXIT_CODES, Code
 
-ONLY_READ: Final = ("exec", "serve")
+ONLY_READ: Final = ("exec", "serve", "ui")
 GRAPH: Final = """
 [workflow]
 id = "fuzzed"

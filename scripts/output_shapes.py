@@ -81,6 +81,13 @@ class Correction(TypedDict):
     replaced_plan_sha256: NotRequired[Sha256]
 
 
+class LogCut(TypedDict):
+    attempt: int
+    stream: str
+    bytes: int
+    message: str
+
+
 class Node(TypedDict):
     key: NodeKey
     executor: str
@@ -100,6 +107,7 @@ class Node(TypedDict):
     failure: NotRequired[Failure]
     revision: NotRequired[int]
     corrections: NotRequired[list[Correction]]
+    log_cuts: NotRequired[list[LogCut]]
     usage: NotRequired[Usage]
     budget: NotRequired[Budget]
     delegated: NotRequired[Usage]
@@ -148,6 +156,17 @@ class PlannedNode(TypedDict):
     terms: dict[str, JsonValue] | None
     asks: bool
     authority: list[Ruling]
+
+
+class Drawn(Versioned):
+    run_id: RunId
+    file: str
+    bytes: int
+
+
+class Address(Versioned):
+    url: str
+    port: int
 
 
 class Plan(Versioned):
@@ -379,10 +398,19 @@ class Finding(TypedDict):
     state: Literal["ok", "note", "wrong"]
     said: str
     todo: NotRequired[str]
+    facts: NotRequired[dict[str, JsonValue]]
+
+
+class Setting(TypedDict):
+    key: str
+    value: str
+    source: Literal["file", "environment", "machine", "default"]
+    line: NotRequired[int]
 
 
 class Findings(Versioned):
     ok: bool
+    settings: list[Setting]
     findings: list[Finding]
 
 
@@ -539,6 +567,8 @@ SHAPES: Final[dict[str, Any]] = {
     "why": Why,
     "events": Event,
     "logs": Union[Logs, LogLine],  # noqa: UP007
+    "timeline": Drawn,
+    "ui": Address,
     "verify": Verified,
     "export": Exported,
     "import": BroughtIn,

@@ -3,6 +3,9 @@
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +104,7 @@ def a_run_from_its_plan_to_its_archive(judge: Judge, folder: Path) -> None:
     judge("approve", "-", "publication", "--plan", plan)
     assert judge("resume", "-")["status"] == "completed"
     judge("watch", "-")
+    judge("timeline", "-", "-o", "run.svg")
     judge("verify", "-")
     judge("verify", "--all")
     judge("export", "-", "run.tar")
@@ -180,6 +184,12 @@ def the_machine_the_service_and_the_installation(judge: Judge, _folder: Path) ->
         judge("service status", "--manager", manager, code=3)
         judge("service uninstall", "--manager", manager)
     judge("schema")
+    with subprocess.Popen(
+        [sys.executable, "-m", "hostler", "ui", "--no-browser", "--json"], stdout=subprocess.PIPE, text=True
+    ) as dashboard:
+        assert dashboard.stdout is not None
+        judge.hold("ui", dashboard.stdout.readline())
+        dashboard.send_signal(signal.SIGINT)
     judge("doctor", code=main(["doctor"]))
 
 

@@ -41,11 +41,13 @@ SURFACE = {
     "why": "RUN NODE --json",
     "events": "RUN --follow --json",
     "logs": "RUN NODE --attempt 1 --stream stderr --follow --json",
+    "timeline": "RUN -o FILE --json | RUN --output FILE",
+    "ui": "--port 8080 --no-browser --json",
     "verify": "RUN FILE --all --no-files --json",
     "export": "RUN FILE --json",
     "import": "FILE --json",
-    "gc": "--older-than 30d --keep 3 --dry-run --json",
-    "serve": "--jobs 2 --wait",
+    "gc": "--older-than 30d --keep 3 --most-gigabytes 50 --dry-run --json",
+    "serve": "--jobs 2 --wait --hopeless-is-0 --own-errors",
     "service install": "--manager systemd --json",
     "service uninstall": "--manager launchd --json",
     "service status": "--manager supervisord --json",
@@ -110,6 +112,7 @@ def test_help_has_examples_and_each_can_be_typed(name: str) -> None:
 
 TAKES_RUN = [name for name, text in SURFACE.items() if "RUN" in text.split()]
 NEEDED = {
+    "timeline": "-o run.svg",
     "correct": "--input FILE",
     "receipt create": "--for agent:night",
     "settle": "--failed",

@@ -55,7 +55,7 @@ def test_with_json_it_says_what_it_wrote(run_id: str, tmp_path: Path, capsys: Ca
     target = tmp_path / "t.svg"
     assert main(["timeline", "-", "-o", str(target), "--json"]) == 0
     shape = json.loads(capsys.readouterr().out)
-    assert shape == {"run_id": run_id, "file": str(target), "bytes": target.stat().st_size}
+    assert shape == {"format_version": 1, "run_id": run_id, "file": str(target), "bytes": target.stat().st_size}
     assert "--json" in refusal(capsys, "-", "-o", "-", "--json", code=2)
 
 
