@@ -373,7 +373,8 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         "hostler.standard_streams", "hostres",
         *(f"hostres.{name}" for name in (
             "affinity", "arguments", "arrival", "claims", "clock", "configuration", "coordinator", "decisions",
-            "descriptors", "errors", "folders", "gate", "heirs", "lease", "listing", "locks", "machine", "nesting",
+            "descriptors", "errors", "folders", "gate", "heirs", "keys", "lease", "listing", "locks", "machine",
+            "machine_keys", "nesting",
             "patience", "platforms", "poller", "profile", "programs", "pulse", "queue", "rousing", "seating",
             "settings", "state", "succession", "summons", "sweeping", "ticket", "tickets", "turnaround", "watching",
         )),

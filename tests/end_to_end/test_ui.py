@@ -24,7 +24,7 @@ def test_it_shows_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
     hostler("run", graph(tmp_path, command("say", "echo", "hello")))
     with started("ui", "--no-browser", "--json", "--port", "0") as process:
         shape = json.loads(read_until(process, "{")[-1])
-        assert {*shape} == {"url", "port"}
+        assert {*shape} == {"format_version", "url", "port"}
         shown = page(shape["url"])
         assert "completed" in shown
         link = shown.partition('href="')[2]
