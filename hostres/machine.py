@@ -198,7 +198,7 @@ class Machine:
     def _look_now(self, ticket: Ticket, hung: Collection[str], unprompted: bool) -> bool:  # noqa: FBT001  of `hold`
         try:
             with ticket.mutex:
-                if ticket.withdrawn:
+                if ticket.withdrawn or (unprompted and ticket.need_not_look()):
                     return False
                 self.looks += 1
                 words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
@@ -219,14 +219,15 @@ class Machine:
         self, ticket: Ticket, listing: Listing, hung: Collection[str], *, thorough: bool, unprompted: bool
     ) -> bool:
         state = self._profile.agreed(listing)
-        before = listing.tickets
+        before = {entry.number for entry in listing.entries} if unprompted else set()
+        before -= {entry.after for entry in listing.waiting}  # a living heir is just about to see the end of that one
         admitted = self._look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
         if not admitted and ticket.host == 0:
             check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile
         if unprompted:
             self.safety_net_looks += 1
             by_event = not (state.real_memory and MEMORY in ticket.record.claims)  # memory has none
-            if listing.tickets < before or (admitted and by_event):
+            if before - {entry.number for entry in listing.entries} or (admitted and by_event):
                 self.safety_net_progress += 1
         return admitted
 

@@ -19,8 +19,8 @@ from hostres.folders import open_private
 BEATS: Final = 1.5
 """A sign that is not renewed for so many of the intervals in which it should be is missed."""
 
-_PHASE: Final = time.monotonic()
-"""All waiters of one process see to it in the same moment, those of different processes in different ones."""
+_SPREAD: Final = 0.6180339887498949
+"""Multiples of it fall evenly between whole numbers."""
 
 
 FILE: Final = "pulse"
@@ -65,7 +65,9 @@ class Pulse:
 
         """
         self._interval_s = BEATS * interval_s
-        return _PHASE + ((time.monotonic() - _PHASE) // self._interval_s + 1) * self._interval_s
+        # all waiters of one process in the same moment, those of different ones, also forked ones, in different ones
+        phase_s = os.getpid() * _SPREAD % 1 * self._interval_s
+        return phase_s + ((time.monotonic() - phase_s) // self._interval_s + 1) * self._interval_s
 
     def missed(self) -> bool:
         """Return whether nobody has left the sign since this was asked last."""
@@ -78,6 +80,13 @@ class Pulse:
             return True  # the folder is gone, or what the line is inside
         missed, self._seen_ns, self._seen_s = sign_ns == self._seen_ns, sign_ns, now
         return missed
+
+    def renewed(self) -> bool:
+        """Return whether somebody has left the sign since it was missed."""
+        try:
+            return os.stat(self.place, follow_symlinks=False).st_mtime_ns != self._seen_ns
+        except OSError:
+            return False
 
     def _renew(self) -> None:
         try:

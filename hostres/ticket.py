@@ -122,6 +122,10 @@ class Ticket:
         """Return whether it must look, nothing having happened: it is time, or nobody else does."""
         return time.monotonic() >= self._look_s or self.pulse.missed()
 
+    def need_not_look(self) -> bool:
+        """Return whether somebody else has looked meanwhile, of all that saw at once that nobody did."""
+        return time.monotonic() < self._look_s and self.pulse.renewed()
+
     def poll(self, timeout_s: float) -> Sequence[str] | None:
         """Wait until something happens.
 

@@ -13,6 +13,7 @@ from hostres.inspection import inspect
 from hostres.listing import DOZING, WAITING
 from hostres.machine import Machine
 from hostres.nesting import Asker, Parent
+from hostres.pulse import Pulse
 from hostres.settings import MachineSettings
 from hostres.state import StateFile
 from hostres.summons import Summons
@@ -229,6 +230,38 @@ def test_who_comes_to_be_the_chief_unawares_finds_out_as_nobody_looks(
     crowd.machine.look(last, unprompted=True)
     assert last.rank == 0
     assert last.look_at(nets) == now + 2.0
+
+
+def test_of_all_that_see_at_once_that_nobody_looks_only_one_does(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others stand at the gate by then, and find as they enter that somebody has looked."""
+    now = 1000.0
+    monkeypatch.setattr("hostres.pulse.time.monotonic", lambda: now)
+    nets = (2.0, 1.0, 60.0)
+    crowd.ask({"x": 2})
+    *_, third, last = (crowd.ask({"x": 2}) for _ in range(4))
+    for ticket in (third, last):
+        ticket.look_at(nets)
+        ticket.must_look()
+    now += 1.5
+    assert third.must_look()
+    assert last.must_look()
+    crowd.machine.look(third, unprompted=True)
+    looks = crowd.machine.looks
+    crowd.machine.look(last, unprompted=True)
+    assert crowd.machine.looks == looks
+    now += 60.0  # its own time has come
+    crowd.machine.look(last, unprompted=True)
+    assert crowd.machine.looks == looks + 1
+
+
+def test_forked_processes_see_to_the_sign_at_moments_of_their_own() -> None:
+    moments = set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hostres.pulse.time.monotonic", lambda: 1000.0)
+        for pid in range(5000, 5100):
+            patch.setattr("hostres.pulse.os.getpid", lambda pid=pid: pid)
+            moments.add(round(Pulse().due(1.0), 2))
+    assert len(moments) > 50
 
 
 def test_a_turn_that_ends_is_no_sign_that_somebody_looks(crowd: Crowd) -> None:
