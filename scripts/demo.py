@@ -88,7 +88,7 @@ class Program:
 
 
 def main() -> int:
-    """Prepare the media, run both programs, show what happened."""
+    """Prepare the media, run both programs, show and draw what happened."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("demo-out"))
     parser.add_argument("--no-whisper", action="store_true")
@@ -141,6 +141,7 @@ def demonstrate(out: Path, *, whisper: bool) -> str:
         raise DemoError("; ".join(wrong))
     for program in programs:
         check_results(out / program.name, seconds, whisper=whisper)
+        ask(["timeline", program.run_id, "-o", str(out / program.name / "timeline.svg"), "--json"], environ)
     files = f"{out}/one and {out}/two"
     return f"both runs completed; {whisper_sentence(steps, capacity)}; no claim exceeded its capacity; see {files}"
 
