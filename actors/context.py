@@ -26,6 +26,7 @@ from hostres.heartbeat import HEARTBEAT_FD
 from hostres.masking import Mask
 from hostres.niceness import Niceness
 from store.amounts import Usage
+from store.home import PROGRAM
 from store.lazy_dataclass import dataclass
 from store.policy import FailureCode
 from store.terms import Evidence, EvidenceType
@@ -267,7 +268,7 @@ class Context:
 
         self._control.check()
         logs = self._host.next_logs()
-        out, err = Tail(on_stdout), Tail(on_stderr)
+        out, err, mask = Tail(on_stdout), Tail(on_stderr), Mask.of(os.environ, secrets)
         words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in argv]
         if self.envelope is not None:
             check_program(self.envelope, words[0])
@@ -284,8 +285,9 @@ class Context:
                 stderr_log=logs[1],
                 on_stdout=out.feed,
                 on_stderr=err.feed,
-                mask=Mask.of(os.environ, secrets),
+                mask=mask,
             )
+            self._keep_name(logs[1], mask.text(tree.program))
             with self._control.supervising(tree):
                 if pipe is not None:
                     pipe.listen(self._heard)
@@ -300,6 +302,17 @@ class Context:
         if check and code != 0:
             raise process_failed(Path(words[0]).name, ended.exit.code, ended.exit.signal, err.data)
         return Completed(code=code, stdout=out.data, stderr=err.data)
+
+    def _keep_name(self, stderr_log: Path, program: str) -> None:
+        """Keep beside the logs of a program which one it was: the same name may mean another one elsewhere."""
+        path = stderr_log.with_name(stderr_log.name.replace(".stderr", f".{PROGRAM}", 1))
+        try:
+            with open(path, "wb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600)) as file:
+                file.write(os.fsencode(program))
+        except OSError as error:
+            from hostres.logs import Cut  # noqa: PLC0415 - as for `Supervised`
+
+            self._host.log_cut(Cut(path.name, len(program), str(error)))
 
     def before_publication(self) -> None:
         """Ask to be let through to a write outside the workspace; call it just before each.

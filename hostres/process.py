@@ -85,13 +85,21 @@ class Supervised:
     Attributes:
         pid: The number of its first process.
         start_time: Seconds from boot to its start.
+        program: Path of the program that it was started with, as it was found.
 
     """
 
     def __init__(
-        self, child: Child, tree: Tree, streams: list[OutputStream], stdin: bytes, logs: Sequence[BoundedLog] = ()
+        self,
+        child: Child,
+        tree: Tree,
+        streams: list[OutputStream],
+        stdin: bytes,
+        logs: Sequence[BoundedLog] = (),
+        program: str = "",
     ) -> None:
         self.pid: Final = child.pid
+        self.program: Final = program
         self.start_time: Final = tree.leader.start_time
         self._child = child
         self._tree = tree
@@ -215,7 +223,7 @@ class Supervised:
             assert leader is not None  # not yet reaped
             files.update(_identity(stream.fd) for stream in streams)
             tree = Tree(leader=leader, token=token.encode(), files=frozenset(files))
-            return cls(child, tree, streams, stdin if isinstance(stdin, bytes) else b"", bounded)
+            return cls(child, tree, streams, stdin if isinstance(stdin, bytes) else b"", bounded, program)
         except OSError as error:
             os.kill(child.pid, signal.SIGKILL)
             child.returncode = os.waitpid(child.pid, 0)[1]

@@ -306,6 +306,7 @@ class Event(Versioned):
 
 class Process(TypedDict):
     number: int
+    program: NotRequired[str]
     stdout: NotRequired[str]
     stderr: NotRequired[str]
 

@@ -12,6 +12,8 @@ from hostres.folders import check_private_file, file_system_type, private_folder
 from hostres.replacement import sync
 from store.patterns import NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
 
+PROGRAM: Final = "program"
+"""Stream that holds no output, but the path of the program that the process was started with."""
 _KEY: Final = re.compile(NODE_KEY_PATTERN.strip("^$"))
 _RUN_ID: Final = re.compile(RUN_ID_PATTERN.strip("^$"))
 _SHA256: Final = re.compile(SHA256_PATTERN.strip("^$"))
@@ -137,7 +139,7 @@ class Home:
             run_id: The run.
             node: The node's key.
             attempt: From 1.
-            stream: stdout or stderr, with `.2` and so on for the further processes of the attempt; or error.
+            stream: stdout, stderr or program, with `.2` and so on for the further processes of the attempt; or error.
 
         Raises:
             HostlerError: invalid-data, for a name that could lead elsewhere; unsafe-state.

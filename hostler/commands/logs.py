@@ -14,7 +14,7 @@ from hostler.commands.places import node_of, reading
 from hostler.views.terminal import harmless
 from hostres.errors import Code, HostlerError
 from hostres.logs import read_log
-from store.home import Home
+from store.home import PROGRAM, Home
 from store.reader import Reader
 
 if TYPE_CHECKING:
@@ -109,12 +109,22 @@ class _Shelf:
     def logs(self) -> dict[str, Path]:
         found = self._home.logs_of(self.run_id, self.node, self.attempt)
         wanted = (stream for stream in found if self._only in (None, stream.partition(".")[0]))
-        return {stream: found[stream] for stream in sorted(wanted, key=_place)}
+        said = (stream for stream in wanted if stream.partition(".")[0] != PROGRAM)
+        return {stream: found[stream] for stream in sorted(said, key=_place)}
+
+    def program(self, number: int) -> dict[str, str]:
+        """Return the path of the program that a process was, where that is known."""
+        path = self._home.logs_of(self.run_id, self.node, self.attempt).get(_stream(PROGRAM, number))
+        return {} if path is None else {PROGRAM: b"".join(_read_all(path)).decode(errors="replace")}
 
 
 def _place(stream: str) -> tuple[bool, int, int]:
     name = stream.partition(".")[0]
     return name == ERROR, _process(stream), PROCESS_STREAMS.index(name) if name in PROCESS_STREAMS else 0
+
+
+def _stream(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}.{number}"
 
 
 def _process(stream: str) -> int:
@@ -131,11 +141,11 @@ def _shape(shelf: _Shelf, only: str | None) -> dict[str, Any]:
     names = [name for name in PROCESS_STREAMS if only in (None, name)]
 
     def of(number: int) -> dict[str, str]:
-        return {name: texts.get(name if number == 1 else f"{name}.{number}", "") for name in names}
+        return {name: texts.get(_stream(name, number), "") for name in names}
 
     shape: dict[str, Any] = dict(of(1))
     if only != ERROR:
-        shape["processes"] = [{"number": number, **of(number)} for number in numbers]
+        shape["processes"] = [{"number": number, **shelf.program(number), **of(number)} for number in numbers]
     if only in (None, ERROR):
         shape[ERROR] = texts.get(ERROR, "")
     return shape

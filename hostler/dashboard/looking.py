@@ -32,7 +32,7 @@ from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.logs import read_log
 from hostres.top import snapshot
-from store.home import Home
+from store.home import PROGRAM, Home
 from store.lifecycle import RUN_FINAL
 from store.reader import Reader
 
@@ -133,7 +133,8 @@ class Looking:
         node = node_of(reader, run_id, key)
         scene = scene_of(home, reader, run_id, load=False)
         logs = home.logs_of(run_id, key, node.attempt)
-        shown = {stream: text for stream in sorted(logs, key=_place) if (text := _tail(logs[stream]))}
+        said = [stream for stream in sorted(logs, key=_place) if stream.partition(".")[0] != PROGRAM]
+        shown = {stream: text for stream in said if (text := _tail(logs[stream]))}
         html = node_page(scene, key, root=self._root, logs=shown)
         return _Body(title=f"{key} of {run_id}", html=html, live=scene.run.status not in RUN_FINAL)
 

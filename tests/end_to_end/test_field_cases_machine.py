@@ -176,3 +176,18 @@ def test_a_program_uses_it_from_wherever_it_is(tmp_path: Path, way: str) -> None
         [sys.executable, *argv], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False, env=os.environ
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_the_program_that_a_name_meant_is_kept_with_the_run(tmp_path: Path) -> None:
+    """Case 80: in another environment the same name means another one."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    tool = folder / "say-it"
+    tool.write_text("#!/bin/sh\necho here\n", encoding="utf-8")
+    tool.chmod(0o755)
+    workflow = graph(tmp_path, command("say", "say-it"))
+    hostler("run", workflow, PATH=f"{folder}:{os.environ['PATH']}")
+    shape = json.loads(hostler("logs", "-", "say", "--json"))
+    assert [process["program"] for process in shape["processes"]] == [str(tool)]
+    assert "say-it" not in hostler("logs", "-", "say")
+    assert "verified" in hostler("verify", "-")
