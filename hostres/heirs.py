@@ -20,7 +20,7 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from hostres import descriptors
 from hostres.affinity import CPU, machine_cpus, of_name
@@ -80,6 +80,23 @@ def predecessor(
         if not own or not allowed().issuperset(own):
             return None  # it would not get just the CPUs of that one
     return entry
+
+
+def promised(waiting: Iterable[Entry], number: int) -> list[str]:
+    """Return names that tell of the CPUs which heirs are to get, but for a ticket itself and those that follow it.
+
+    Args:
+        waiting: Who waits in a line, in order.
+        number: Of the ticket.
+
+    """
+    behind, names = {number}, []
+    for entry in waiting:
+        if entry.number == number or entry.after in behind:
+            behind.add(entry.number)
+        elif entry.after:
+            names.append(f"{HOLDING}.0.0{entry.cpus}")
+    return names
 
 
 class Heirs:
@@ -146,6 +163,8 @@ class Heirs:
             ticket.be_called(named, inheritance)
             if inheritance:
                 ticket.unwatch(ticket.watches.keys() - {inheritance.key})
+            else:
+                poke(ticket.lock.place)  # it looks again, as it has watched but its predecessor
 
     def turnaround_ns(self, turnaround_ns: int, listing: Listing) -> int:
         """Return the moving average with the turns that have ended since anybody asked, and that heirs followed.
@@ -194,12 +213,17 @@ class Heirs:
 
     def settle(self) -> None:
         """Do what that has left to do, now that nobody waits for it; under the gate."""
-        while self._new:
-            ticket = self._new.popleft()
+        for ticket in self._taken():
             self._sweeper.own(ticket.key)
             ticket.unwatch()
 
     def close(self) -> None:
         """Close what they have watched."""
-        while self._new:
-            self._new.popleft().unwatch()
+        for ticket in self._taken():
+            ticket.unwatch()
+
+    def _taken(self) -> Iterator[Ticket]:
+        """Take out those that are new; another thread may do so in the same moment."""
+        with contextlib.suppress(IndexError):
+            while True:
+                yield self._new.popleft()

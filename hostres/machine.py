@@ -18,7 +18,7 @@ from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import is_private_folder, private_folder, refuse_network_file_system
 from hostres.gate import Gate
-from hostres.heirs import Heirs
+from hostres.heirs import Heirs, promised
 from hostres.listing import (
     DOZING,
     HOLDING,
@@ -251,7 +251,7 @@ class Machine:
                 self._poke(chief, WATCH)  # the new holder
         nonce = nonce_of(record.priority)
         parents = (host.number, *host.parents) if host is not None else ()
-        cpus = self._cpus(record, host, listing, state) if go else ""
+        cpus = self._cpus(number, record, host, listing, state) if go else ""
         heir = None if room or parents or self._adapts(asked) else self._heirs.born(demand, nonce, listing, state)
         name = heir[0].name if heir else name_of(number, nonce, HOLDING if go else WAITING, parents) + cpus
         self.tickets.write(number, record)
@@ -391,11 +391,13 @@ class Machine:
             to_watch.update([entry for entry in lookouts if entry != me][:1])  # the new holder
         for entry in sorted((to_look | to_watch) - {me}):
             # as long as somebody has not moved that may go, whoever comes to be the chief must see to it
-            self._poke(entry, LOOK if entry in to_look or going else WATCH)
+            there = self._poke(entry, LOOK if entry in to_look or going else WATCH)
+            if not there and self._sweeper.dead(entry, listing):
+                self._poke(me)  # it looks again, as that one would have been first
         if not settled:
             ticket.summons.note(() if admitted else going, to_look | to_watch)
         if admitted:
-            self._admit(ticket, self._cpus(ticket.record, host, listing, state))
+            self._admit(ticket, self._cpus(ticket.number, ticket.record, host, listing, state))
         elif not (settled or ticket.parents or ticket.adapts is not None):
             self._heirs.see(ticket, listing, state)
         self._count(before_ns, turnaround_ns)
@@ -457,12 +459,12 @@ class Machine:
             return False
         listing = self.tickets.scan()
         self._stand_up(ticket, listing)
-        self.tickets.disown(listing)
         host = listing.host(ticket.waiting)
         room = self._profile.agreed(listing).capacity if host is None else self.tickets.demand(host).units
         record = ticket.record._replace(claims=policy.physical(ticket.adapts, room))
         if record.claims == ticket.record.claims:
             return False
+        self.tickets.disown(listing)
         nonce = nonce_of(record.priority)
         self.tickets.rewrite(ticket.number, record)
         lock = FifoLock.born(self.tickets.place, name_of(ticket.number, nonce, WAITING, ticket.parents))
@@ -497,13 +499,13 @@ class Machine:
         self.tickets.disown(listing)  # as it stands before some of them again
         return True
 
-    def _cpus(self, record: Record, host: Entry | None, listing: Listing, state: MachineState) -> str:
+    def _cpus(self, number: int, record: Record, host: Entry | None, listing: Listing, state: MachineState) -> str:
         if affinity.CPU not in record.claims:
             return ""
         within = affinity.of_name(host.name) if host is not None else ()
         if host is not None and not within:
             return ""  # that one has no CPUs of its own to give away
-        names = [entry.name for entry in listing.line(host).holding]
+        names = [entry.name for entry in listing.line(host).holding] + promised(listing.line(host).waiting, number)
         return affinity.suffix(record.claims, names, state.capacity, within=within)
 
     def _admit(self, ticket: Ticket, cpus: str) -> None:
@@ -542,8 +544,8 @@ class Machine:
         self._state_file.write(state)
         return state
 
-    def _poke(self, entry: Entry, word: bytes = LOOK) -> None:
-        poke(self.tickets.path(entry.name), word)
+    def _poke(self, entry: Entry, word: bytes = LOOK) -> bool:
+        return poke(self.tickets.path(entry.name), word)
 
     def _check_folders(self) -> None:
         for place in self._places:

@@ -73,7 +73,7 @@ class Watcher:
         if before is not None and inherits and not everybody:
             return {before.key}
         older = [entry for entry in line.waiting if entry.number < ticket.number]
-        chief = not ticket.waiting.after and all(entry.after for entry in older)
+        chief = not ticket.waiting.after and all(entry.after or entry.state == DOZING for entry in older)
         while older:
             if alive(older[-1]):
                 wanted.add(older[-1])

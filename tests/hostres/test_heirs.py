@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from hostres.capacities import set_capacities
+from hostres.claim_policy import ClaimPolicy
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.gate import Gate
-from hostres.heirs import predecessor
+from hostres.heirs import predecessor, promised
 from hostres.inspection import inspect
 from hostres.listing import DOZING, HEIR, Entry, Listing
+from hostres.locks import poke
 from hostres.machine import Machine
 from hostres.nesting import Asker, Parent
 from hostres.patience import Patience
@@ -346,6 +348,96 @@ def test_a_forked_child_has_nothing_to_do_with_what_its_parent_inherited(crowd: 
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     os.close(told)
     os.close(tells)
+
+
+def quiet(crowd: Crowd) -> None:
+    """Let all look that anything wakes, until nothing does."""
+    for _ in range(30):
+        there = [ticket for ticket in crowd.tickets if not ticket.withdrawn and ticket.lock.fd >= 0]
+        if not [ticket for ticket in there if crowd.woken(ticket) is not None]:
+            return
+    pytest.fail("they wake each other for ever")
+
+
+def test_nobody_else_is_given_the_processors_that_an_heir_is_to_get(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While its predecessor has ended, and it has not moved yet."""
+    for module in ("affinity", "heirs"):
+        monkeypatch.setattr(f"hostres.{module}.machine_cpus", lambda: 2)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    crowd.ask({})
+    for machine in crowd.machines:
+        machine.settings = machine.settings._replace(capacity={"x": 1, "y": 2, "z": 1, "cpu": 2})
+    one = {"x": 1, "cpu": 1}
+    holder, heir = crowd.ask(one), crowd.ask(one, by=1)
+    assert holder.lock.place.endswith(".1")
+    assert heir.waiting.cpus == ".1"
+    holder.lock.close()
+    newcomer = crowd.ask({"cpu": 1}, by=1)
+    assert newcomer.lock.place.endswith(".2")
+    assert crowd.inherits(heir)
+    assert heir.lock.place.endswith(".1")
+    crowd.leave(newcomer)
+    crowd.leave(heir)
+    assert crowd.ask(one).lock.place.endswith(".1")
+
+
+def test_whose_processors_stand_in_the_names_of_its_own_heirs_gets_them_all_the_same() -> None:
+    line = Listing.of(("h.1.a.1", "n.2.b.1.1", "n.3.c.2.1", "n.5.d.9.2", "w.6.e")).waiting
+    assert promised(line, 2) == ["h.0.0.2"]
+    assert promised(line, 6) == ["h.0.0.1", "h.0.0.1", "h.0.0.2"]
+
+
+def test_a_waiter_that_follows_the_capacity_and_an_heir_leave_each_other_in_peace(crowd: Crowd, tmp_path: Path) -> None:
+    policy = ClaimPolicy(takes={"z": {"y": "all"}}, path=tmp_path)
+    crowd.machines[0].settings = crowd.machines[0].settings._replace(claims=policy)
+    for claims, by in (({"z": 1}, 0), (X, 1), (X, 1), ({"z": 1}, 0)):
+        crowd.ask(claims, by=by)
+    crowd.leave(crowd.ask({}, by=1))
+    quiet(crowd)
+
+
+def test_who_is_no_heir_any_more_looks_after_the_others(crowd: Crowd) -> None:
+    """One behind it has a low priority, so it cannot be the heir of the next one before it."""
+    crowd.ask(X)
+    other = crowd.ask({"y": 2})
+    _, middle, _, last = crowd.ask(X), crowd.ask(X), crowd.ask(X), crowd.ask({"y": 2})
+    crowd.ask({"z": 1, "y": 2}, priority=-1)
+    quiet(crowd)
+    crowd.leave(middle)
+    quiet(crowd)
+    crowd.leave(other)
+    quiet(crowd)
+    assert last.holding
+
+
+def test_who_stands_behind_a_dozing_heir_looks_after_the_others(crowd: Crowd) -> None:
+    crowd.ask(X)
+    other = crowd.ask({"y": 2})
+    _, middle, behind, last = crowd.ask(X), crowd.ask(X), crowd.ask(X), crowd.ask({"y": 2})
+    quiet(crowd)
+    tickets = crowd.machines[0].tickets
+    listing = tickets.scan()
+    assert tickets.put(next(entry for entry in listing.waiting if entry.number == middle.number), DOZING, listing)
+    poke(behind.lock.place)  # as whoever lets one doze does
+    while crowd.woken(behind) is not None:
+        pass
+    crowd.woken(last)
+    crowd.leave(other)
+    for ticket in (behind, last):
+        crowd.woken(ticket)
+    assert last.holding or crowd.woken(last)
+
+
+def test_who_was_to_go_first_and_is_dead_keeps_nobody_waiting(crowd: Crowd) -> None:
+    """Nobody watches the last of a line."""
+    holder, chief, _, urgent = crowd.ask(X), crowd.ask(X), crowd.ask(X), crowd.ask(X, priority=1)
+    quiet(crowd)
+    urgent.lock.close()
+    crowd.leave(holder)
+    quiet(crowd)
+    assert chief.holding
 
 
 def test_exclusive_keys_are_handed_on_likewise(crowd: Crowd) -> None:
