@@ -68,10 +68,10 @@ class Window:
         """Begin, or go on with what an earlier start of this program began under the same name."""
         if path in self._runs:
             return self._show(f"{path} is being made small already")
-        key = f"small-film {Path(path).absolute()} {Path(path).stat().st_mtime_ns}"
         try:
+            key = f"small-film {Path(path).absolute()} {Path(path).stat().st_mtime_ns}"
             run = self._host.submit(small_film, path=path, filters=filters, submission_key=key, entrusted=True)
-        except HostlerError as error:
+        except (HostlerError, OSError) as error:
             return self._show(str(error))
         self._runs[path] = run
         self._show(f"{path}: {run.run_id}")

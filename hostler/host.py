@@ -94,6 +94,8 @@ class Host:
         self._coordinator = Coordinator(self.config.machine_folder, settings=self.config.machine)
         with contextlib.ExitStack() as opened:
             opened.callback(self._coordinator.close)
+            if self.config.machine.claims is not None:
+                self.config.machine.claims.check(self._coordinator.capacity)  # else every node that claims would fail
             self.jobs = jobs if jobs is not None else max(1, self._coordinator.capacity.get("cpu", 1))
             self._clock = SystemClock()
             self._store = store = RunStore.open(self._home, clock=self._clock)

@@ -120,6 +120,8 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         errno.EROFS: "make the file system writable",
         errno.EACCES: "check the permissions",
         errno.EPERM: "check the permissions",
+        errno.EISDIR: "name a file",
+        errno.EADDRINUSE: "name another port, or end what listens there",
     }
 )
 """What to do about the system's refusals."""

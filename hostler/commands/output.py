@@ -99,5 +99,10 @@ def _set_aside(stdout: IO[str], undone: contextlib.ExitStack) -> IO[str]:
 
 
 def _write(stream: IO[str], text: str) -> None:
-    stream.write(f"{text}\n")
-    stream.flush()
+    try:
+        stream.write(f"{text}\n")
+        stream.flush()
+    except OSError as error:
+        if error.filename is None:
+            error.filename = "standard output"
+        raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hostler.commands.amounts import amount, amounts_of
 from hostler.commands.answering import add_answer, answer
 from hostler.commands.arguments import command_parser
+from hostler.commands.output import print_line
 from hostler.reading import read_bounded
 from hostres.errors import Code, HostlerError
 from store.amounts import Usage
@@ -63,9 +64,9 @@ def _outcome(args: argparse.Namespace) -> dict[str, Any]:
     if args.failed or args.retry:
         return {"outcome": "failed" if args.failed else "retry"}
     if sys.stdin.isatty() and sys.stdout.isatty():
-        said = input("what became of it? [completed, failed, retry]: ").strip().lower()
+        said = _asked("what became of it? [completed, failed, retry]: ").lower()
         if said == "completed":
-            return {"outcome": said, "value": _value(input("file with its output as JSON: ").strip())}
+            return {"outcome": said, "value": _value(_asked("file with its output as JSON: "))}
         if said in OUTCOMES:
             return {"outcome": said}
     raise HostlerError(
@@ -73,6 +74,18 @@ def _outcome(args: argparse.Namespace) -> dict[str, Any]:
         f"the settlement of {args.node} says nothing of what became of it",
         "give --completed FILE, --failed or --retry",
     )
+
+
+def _asked(question: str) -> str:
+    try:
+        return input(question).strip()
+    except EOFError:
+        print_line("")
+        what, todo = (
+            "nothing was settled; it still rests",
+            "type an answer, or give --completed FILE, --failed or --retry",
+        )
+        raise HostlerError(Code.INVALID_DATA, what, todo) from None
 
 
 def _value(path: str) -> Any:

@@ -136,6 +136,8 @@ def test_the_desktop_program_shows_progress_and_cancels(tmp_path: Path) -> None:
     with program("clip.py", "talk.mp4", "20", cwd=tmp_path) as made:
         assert made.wait(timeout=30) == 0
     with program("desktop.py", cwd=tmp_path) as desktop:
+        type_into(desktop, "start no-such-film.mp4")
+        assert read_until(desktop, "no-such-film.mp4")
         type_into(desktop, "start talk.mp4 2")
         read_until(desktop, "%")
         type_into(desktop, "cancel")

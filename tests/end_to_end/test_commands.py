@@ -516,3 +516,11 @@ def test_the_python_of_the_readme_works(tmp_path: Path) -> None:
         [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stdout == "completed {'bytes': 12}\n"
+
+
+def test_a_name_under_claims_that_the_machine_does_not_have_lets_no_run_begin(tmp_path: Path) -> None:
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[machine.claims]\nffmpg = { cpu = 1 }\n", encoding="utf-8")
+    said = refused("run", graph(tmp_path, command("say", "true")), code=2)
+    assert "error[invalid-profile]" in said
+    assert "line 2: machine.claims.ffmpg" in said
+    assert hostler("runs") == "no runs\n"

@@ -74,7 +74,7 @@ def test_a_full_standard_output_is_told_in_one_line_and_is_no_bug(tmp_path):
             check=False,
         )
     assert done.returncode == 69
-    assert done.stderr.startswith("hostler: error[unavailable]: No space left on device")
+    assert done.stderr.startswith("hostler: error[unavailable]: No space left on device: standard output")
     assert len(done.stderr.splitlines()) == 1
 
 

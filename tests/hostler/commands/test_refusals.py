@@ -188,3 +188,18 @@ def test_a_detached_process_that_does_not_begin_is_told(
     (run,) = cli.told("runs")["runs"]
     assert run["status"] == "planned", "it is stored and can be resumed"
     assert f"hostler resume {run['run_id']}" in error
+
+
+def test_who_ends_the_input_at_the_question_of_settle_has_settled_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-D."""
+
+    def ended(_question: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", ended)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert main(["settle", "-", "send"]) == 2
+    assert "nothing was settled; it still rests" in capsys.readouterr().err
