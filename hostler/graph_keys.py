@@ -2,7 +2,6 @@
 
 import types
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, JsonValue
 from hostler.graph_files import Graph, Node
 from hostler.refusals import invalid, listed, place
 from hostres.errors import HostlerError
+from hostres.suggestions import nearest
 from store.terms import Terms
 from store.workspace import GitWorkspace
 
@@ -62,9 +62,9 @@ def unknown_key(path: Path, unknown: Unknown) -> HostlerError:
     line = line_in(path, unknown.place)
     where = str(path) if line is None else f"{path} line {line}"
     name = str(unknown.place[-1])
-    near = get_close_matches(name, unknown.known, n=1)
+    near = nearest(name, unknown.known)
     todo = (
-        f"did you mean {place((*unknown.place[:-1], near[0]))}?"
+        f"did you mean {place((*unknown.place[:-1], near))}?"
         if near
         else f"take it out; here may stand {listed(list(unknown.known), limit=20)}"
     )

@@ -109,11 +109,11 @@ class ClaimPolicy(NamedTuple):
             yield f"{name} takes {' '.join(f'{resource}={units}' for resource, units in sorted(taken.items()))}"
 
     def _unknown(self, place: tuple[str, ...], name: str, capacity: Mapping[str, int]) -> HostlerError:
-        from difflib import get_close_matches  # noqa: PLC0415  only to say so
+        from hostres.suggestions import nearest  # noqa: PLC0415  only to say so
 
-        nearest = get_close_matches(name, capacity, n=1, cutoff=0)[0] if capacity else "cpu"
+        near = nearest(name, capacity, cutoff=0.0) or "cpu"
         what = f"names {name}, which this machine does not have"
-        return _wrong(self.path, place, what, f"the nearest it has is {nearest}, or add it to [machine.capacity]")
+        return _wrong(self.path, place, what, f"the nearest it has is {near}, or add it to [machine.capacity]")
 
 
 def _wrong(path: Path, place: tuple[str, ...], what: str, todo: str) -> HostlerError:

@@ -14,7 +14,6 @@ ANY: Final = "*"
 EACH: Final = "[]"
 """Stands in a path for each table of an array of tables."""
 MOST: Final = 2**53 - 1
-_CLOSE: Final = 0.6
 _LONGEST: Final = 60
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -320,7 +319,7 @@ class _Check:
 
     def _meant(self, path: tuple[str, ...], place: tuple[Step, ...]) -> str | None:
         """Return the key that was probably meant: near by its name here, or of that name elsewhere."""
-        from difflib import get_close_matches  # noqa: PLC0415  only where something is wrong
+        from hostres.suggestions import CUTOFF, nearest  # noqa: PLC0415  only where something is wrong
 
         name = str(place[-1])
         here = {step: name_of((*place[:-1], step)) for step in self._inside[path] if step not in (ANY, EACH)}
@@ -329,10 +328,10 @@ class _Check:
             for depth, step in enumerate(steps):
                 for each in key.names if step == ANY and depth == len(steps) - 1 else (step,):
                     elsewhere.setdefault(each, name_of((*steps[:depth], each)).replace(EACH, ""))
-        for known, near in ((elsewhere, 1.0), (here, _CLOSE), (elsewhere, _CLOSE)):
-            found = get_close_matches(name, [each for each in known if each not in (ANY, EACH)], n=1, cutoff=near)
-            if found:
-                return known[found[0]]
+        for known, near in ((elsewhere, 1.0), (here, CUTOFF), (elsewhere, CUTOFF)):
+            found = nearest(name, [each for each in known if each not in (ANY, EACH)], cutoff=near)
+            if found is not None:
+                return known[found]
         return None
 
 

@@ -1,6 +1,5 @@
 """What the system gives this program: its clocks, its limits, and the variables that it reads."""
 
-import difflib
 import resource
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from hostler.diagnosis.in_force import OTHERS, PLACES
 from hostler.views.sizes import bytes_text
 from hostres.clock import boot_ns
 from hostres.heartbeat import HEARTBEAT_FD
+from hostres.suggestions import nearest
 
 RELEASED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """No clock of a machine that runs this program is right and earlier."""
@@ -174,6 +174,6 @@ def _variables(environ: Mapping[str, str]) -> Iterator[Finding]:
     known = {*PLACES, *OTHERS, HEARTBEAT_FD, *(f"{PREFIX}{name}" for name in GIVEN)}
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            todo = f"did you mean {near[0]}?" if near else "take it away, unless a program of yours reads it"
+            near = nearest(name, known)
+            todo = f"did you mean {near}?" if near else "take it away, unless a program of yours reads it"
             yield Finding(name="environment", said=f"nothing of Hostler's reads {name}", todo=todo)
