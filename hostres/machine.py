@@ -219,8 +219,10 @@ class Machine:
         self, ticket: Ticket, listing: Listing, hung: Collection[str], *, thorough: bool, unprompted: bool
     ) -> bool:
         state = self._profile.agreed(listing)
-        before = {entry.number for entry in listing.entries} if unprompted else set()
-        before -= {entry.after for entry in listing.waiting}  # a living heir is just about to see the end of that one
+        before = set[int]()
+        if unprompted:  # of whom a living heir is just about to see the end does not count
+            before.update(entry.number for entry in listing.entries)
+            before.difference_update(entry.after for entry in listing.waiting)
         admitted = self._look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
         if not admitted and ticket.host == 0:
             check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile

@@ -7,7 +7,7 @@ another ticket watches that too.
 
 from collections.abc import Callable, Collection, Mapping
 
-from hostres.listing import DOZING, WAITING, Entry, Listing
+from hostres.listing import DOZING, WAITING, Entry, Line, Listing
 from hostres.locks import is_locked
 from hostres.queue import Demand
 from hostres.sweeping import Sweeper
@@ -67,10 +67,10 @@ class Watcher:
         host = listing.host(ticket.waiting)
         wanted = {host} if host is not None and alive(host) else set()
         line = listing.line(listing.host(ticket.waiting))
-        after = ticket.waiting.after
-        before = next((entry for entry in (*line.waiting, *line.holding) if after and entry.number == after), None)
-        inherits = before is not None and before.state != DOZING and alive(before)
-        if before is not None and inherits and not everybody:
+        before = self._predecessor(ticket, line)
+        if before is not None and not alive(before):
+            before = None
+        if before is not None and not everybody:
             return {before.key}
         older = [entry for entry in line.waiting if entry.number < ticket.number]
         chief = not ticket.waiting.after and all(entry.after or entry.state == DOZING for entry in older)
@@ -86,6 +86,12 @@ class Watcher:
             holding = [entry for entry in tuple(line.holding) if alive(entry)]
             if not older or chief:
                 wanted.update(holding)
-        if before is not None and inherits:
-            return {before.key}
-        return {entry.key for entry in wanted}
+        return {entry.key for entry in wanted} if before is None else {before.key}
+
+    def _predecessor(self, ticket: Ticket, line: Line) -> Entry | None:
+        """Return whose heir *ticket* is, None if it is nobody's, or if that one dozes."""
+        after = ticket.waiting.after
+        if not after:
+            return None
+        there = (*line.waiting, *line.holding)
+        return next((entry for entry in there if entry.number == after and entry.state != DOZING), None)
