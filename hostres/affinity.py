@@ -10,12 +10,12 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from hostres.listing import HOLDING, INSIDE
+from hostres.listing import HEIR, HOLDING, INSIDE
 
 CPU: Final = "cpu"
 """The resource whose units are CPUs."""
 
-_PARTS: Final = {HOLDING: 4, INSIDE: 5}
+_PARTS: Final = {HOLDING: 4, INSIDE: 5, HEIR: 5}
 """How many parts the name of a ticket with a mask has."""
 
 
@@ -39,7 +39,7 @@ def suffix(
 
     Args:
         claims: What it claims, resource → units.
-        names: Names of the tickets that hold in the same line.
+        names: Names of the tickets that hold in the same line, or are heirs to CPUs in it.
         capacity: Resource → units, of the profile in force. More CPU units than the machine has CPUs mean that CPUs
             are shared on purpose.
         within: Numbers of the CPUs of the ticket inside which it is admitted, if that has any.
@@ -55,7 +55,7 @@ def suffix(
 
 
 def of_name(name: str) -> tuple[int, ...]:
-    """Return the CPUs that the name of a ticket tells, none for one without a mask."""
+    """Return the CPUs that the name of a ticket tells, also of an heir that is to get them; none without a mask."""
     parts = name.split(".")
     if len(parts) != _PARTS.get(parts[0]):
         return ()

@@ -76,7 +76,7 @@ def predecessor(
     if fits(twice, capacity) or not fits_beside(heir, others, capacity):
         return None
     if CPU in heir.units and capacity.get(CPU, 0) <= machine_cpus():
-        own = of_name(f"{HOLDING}.0.0{entry.cpus}")
+        own = of_name(entry.name)
         if not own or not allowed().issuperset(own):
             return None  # it would not get just the CPUs of that one
     return entry
@@ -95,7 +95,7 @@ def promised(waiting: Iterable[Entry], number: int) -> list[str]:
         if entry.number == number or entry.after in behind:
             behind.add(entry.number)
         elif entry.after:
-            names.append(f"{HOLDING}.0.0{entry.cpus}")
+            names.append(entry.name)
     return names
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hostres.affinity import of_name
 from hostres.capacities import set_capacities
 from hostres.claim_policy import ClaimPolicy
 from hostres.clock import boot_ns
@@ -385,8 +386,9 @@ def test_nobody_else_is_given_the_processors_that_an_heir_is_to_get(
 
 def test_whose_processors_stand_in_the_names_of_its_own_heirs_gets_them_all_the_same() -> None:
     line = Listing.of(("h.1.a.1", "n.2.b.1.1", "n.3.c.2.1", "n.5.d.9.2", "w.6.e")).waiting
-    assert promised(line, 2) == ["h.0.0.2"]
-    assert promised(line, 6) == ["h.0.0.1", "h.0.0.1", "h.0.0.2"]
+    assert promised(line, 2) == ["n.5.d.9.2"]
+    assert promised(line, 6) == ["n.2.b.1.1", "n.3.c.2.1", "n.5.d.9.2"]
+    assert [of_name(name) for name in promised(line, 6)] == [(0,), (0,), (1,)]
 
 
 def test_a_waiter_that_follows_the_capacity_and_an_heir_leave_each_other_in_peace(crowd: Crowd, tmp_path: Path) -> None:
