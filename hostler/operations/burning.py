@@ -13,9 +13,9 @@ from pydantic import Field
 
 from actors.context import Context, OperationFailed
 from hostler.authoring import operation
-from hostler.operations.ffmpeg import cpu_threads, encode, find_ffmpeg, require_file, url
+from hostler.operations.ffmpeg import cpu_threads, find_ffmpeg, require_file, url
 from hostler.operations.ffmpeg_faults import failure
-from hostler.operations.media_files import WRITES, Encoding, MediaFile, finished, lacks
+from hostler.operations.media_files import WRITES, Encoding, MediaFile, encoded, lacks
 from hostler.operations.probing import probe_file
 from hostler.operations.subrip import Segment, decoded, has_cue, letters, subrip
 from store.policy import FailureCode
@@ -62,15 +62,7 @@ def burn_subtitles(ctx: Context, input: BurnSubtitlesInput) -> MediaFile:
         (ctx.workspace / NAME).write_text(text, encoding="utf-8")
         _draw_letters(ctx, source, text, allow_missing=input.allow_missing_letters)
         filters.append(f"subtitles={NAME}{style}")
-    made = encode(
-        ctx,
-        inputs=[([], source)],
-        options=input.options(filters),
-        name=f"video.{input.container}",
-        duration_s=inside.seconds,
-        doing="burning subtitles",
-    )
-    return finished(ctx, made, expected_s=None if input.allow_shorter else inside.seconds)
+    return encoded(ctx, input, source, filters, seconds=inside.seconds, doing="burning subtitles")
 
 
 def _text(subtitles: Path, encoding: str | None) -> str:

@@ -17,6 +17,7 @@ from hostler.operations.media_files import (
     Even,
     MediaFile,
     Source,
+    encoded,
     finished,
     index_first,
     lacks,
@@ -96,15 +97,7 @@ def transcode(ctx: Context, input: TranscodeInput) -> MediaFile:
     if inside.video is None:
         raise lacks(source, "picture")
     filters = [part for part in (_scale(input.width, input.height), input.filters.strip()) if part]
-    made = encode(
-        ctx,
-        inputs=[([], source)],
-        options=input.options(filters),
-        name=f"video.{input.container}",
-        duration_s=inside.seconds,
-        doing="transcoding",
-    )
-    return finished(ctx, made, expected_s=None if input.allow_shorter else inside.seconds)
+    return encoded(ctx, input, source, filters, seconds=inside.seconds, doing="transcoding")
 
 
 @operation("media.extract-audio", version=1, policy=WRITES)

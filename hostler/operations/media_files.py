@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from actors.context import Context, OperationFailed
+from hostler.operations.ffmpeg import encode
 from hostler.operations.probing import probe_file
 from store.policy import Effect, FailureCode, Policy, Resume
 
@@ -120,3 +121,31 @@ def finished(ctx: Context, made: Path, *, expected_s: float | None) -> MediaFile
                 "check the source; if it is right, set allow_shorter",
             )
     return MediaFile(path=str(made), seconds=inside.seconds, bytes=inside.bytes)
+
+
+def encoded(
+    ctx: Context, input: Encoding, source: Path, filters: list[str], *, seconds: float | None, doing: str
+) -> MediaFile:
+    """Encode a video anew and say what was made.
+
+    Args:
+        ctx: The node's context.
+        input: How it is encoded.
+        source: The video.
+        filters: ffmpeg's, of its picture.
+        seconds: Its length, if that is known.
+        doing: What progress says that it does.
+
+    Raises:
+        OperationFailed: It could not be encoded, or came out too short.
+
+    """
+    made = encode(
+        ctx,
+        inputs=[([], source)],
+        options=input.options(filters),
+        name=f"video.{input.container}",
+        duration_s=seconds,
+        doing=doing,
+    )
+    return finished(ctx, made, expected_s=None if input.allow_shorter else seconds)
