@@ -71,6 +71,7 @@ class Dispatch:
     Attributes:
         ask: The ask whose lease it gets; None for a node that claims nothing.
         task: On what terms an agent works; None for any other node.
+        given: Canonical bytes of the input of the plan, where they are at hand.
 
     """
 
@@ -80,6 +81,7 @@ class Dispatch:
     plan: NodePlan
     plan_sha256: str
     task: AgentTask | None = None
+    given: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,7 @@ class Attempts:
         )
         job = Job(
             plan=action.plan,
+            given=action.given if isinstance(action, Dispatch) else None,
             code=self._code(action),
             previous=previous,
             entry=self._adopt.entry,

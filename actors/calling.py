@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import orjson
 from pydantic import BaseModel, JsonValue
 
 from hostres.errors import Code, HostlerError
+
+_FINITE: Final = frozenset({str, int, bool, type(None)})
+"""Most values are of these, and a call for each would cost more than the look."""
 
 
 def given(data: bytes, input_type: type[BaseModel] | None) -> Any:
@@ -47,9 +50,11 @@ def dumped(result: Any, output_type: type[BaseModel] | None) -> JsonValue:
 def _refuse_non_finite(value: Any, path: str) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise HostlerError(Code.INVALID_DATA, f"{path}: {value} is no JSON number", "use null, or a text")
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):  # the first needs no look at what is registered
         for key, inner in value.items():
-            _refuse_non_finite(inner, f"{path}.{key}")
+            if type(inner) not in _FINITE:
+                _refuse_non_finite(inner, f"{path}.{key}")
     elif isinstance(value, list | tuple | set | frozenset):
         for index, inner in enumerate(value):
-            _refuse_non_finite(inner, f"{path}[{index}]")
+            if type(inner) not in _FINITE:
+                _refuse_non_finite(inner, f"{path}[{index}]")

@@ -42,6 +42,7 @@ class Job:
     """What a dispatched attempt needs.
 
     Attributes:
+        given: Canonical bytes of the input of the plan, where they are at hand.
         code: The operation or compute of the plan; None for a command.
         previous: The attempt whose outcome is to be found out; None makes an attempt.
         entry: Tells how to start the worker process of a code; called on the helper thread, where one is wanted.
@@ -56,6 +57,7 @@ class Job:
     """
 
     plan: NodePlan
+    given: bytes | None = None
     code: Operation | Compute | None
     previous: Previous | None = None
     entry: EntryOf
@@ -118,18 +120,23 @@ def _in_worker(job: Job, context: Context, control: Control) -> Outcome:
 
     code = job.code
     assert code is not None
-    given(canonical(job.plan.input), code.input_type)  # what does not fit never gets as far as a process
+    given(_input_of(job), code.input_type)  # what does not fit never gets as far as a process
     outcome, trace = perform_in_worker(job.plan, job.entry(code), context=context, host=job.host, control=control)
     if trace is not None:
         job.write_log("error", trace)
     return outcome
 
 
+def _input_of(job: Job) -> bytes:
+    """Return the canonical bytes of the input that its plan gives."""
+    return canonical(job.plan.input) if job.given is None else job.given
+
+
 def _prepared(job: Job, context: Context) -> Callable[[], JsonValue | Found]:
     """Check everything that can be checked before the node's own code or program is reached."""
     match job.plan.executor, job.code:
         case OperationExecutor(), Operation() as operation:
-            argument = given(canonical(job.plan.input), operation.input_type)
+            argument = given(_input_of(job), operation.input_type)
             if job.previous is not None:
                 return partial(_reconciled, operation, context, argument, job.previous)
             return lambda: dumped(operation.function(context, argument), operation.output_type)

@@ -108,7 +108,7 @@ class Mask:
 
     def finds(self, data: bytes) -> bool:
         """Say whether there is a secret in *data*."""
-        if any(value in data for value in self._values):
+        if self._values and any(value in data for value in self._values):
             return True
         return _begins(data) and _shapes().search(data) is not None
 

@@ -75,7 +75,10 @@ class Contract(BaseModel):
 
     def but(self, changes: dict[str, Any]) -> Self:
         """Return a copy with *changes*, which are not validated: `model_copy` without what no stored model has."""
-        return _made(type(self), self.__dict__ | changes, self.__pydantic_fields_set__ | changes.keys())
+        given = self.__pydantic_fields_set__
+        if not changes.keys() <= given:
+            given = given | changes.keys()
+        return _made(type(self), self.__dict__ | changes, given)
 
     @classmethod
     def of_known(cls, **fields: Any) -> Self:

@@ -118,7 +118,10 @@ def _scan_dict(value: dict[Any, Any], depth: int, largest: int) -> int:
                 _check_string(key)
                 if max(key) >= "\ud800":  # from here on UTF-16 and UTF-8 sort differently
                     found |= _EXOTIC
-            if (type(item) is str and item.isascii()) or item is None:  # most are; a call for each would cost more
+            kind = type(item)  # most are one of these; a call for each would cost more
+            if item is None or kind is bool or (kind is str and item.isascii()):
+                continue
+            if kind is int and -largest <= item <= largest:
                 continue
             found |= _scan(item, depth, largest)
     except _UnfitError as unfit:

@@ -203,7 +203,7 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
         if reconciling.recover(turn, node):
             continue
         status, failure = interrupted(
-            resume=node.planned.policy.resume, trusted=node.trusted, cancelling=node.record.cancelling
+            resume=node.planned.policy.resume, trusted=node.family.trusted, cancelling=node.record.cancelling
         )
         _settle(turn, node, status, failure)
     obey_postponed(turn)
@@ -331,7 +331,7 @@ def _settled(node: NodeState, outcome: Failed | Aborted) -> tuple[Status, Failur
     return settled(
         outcome,
         resume=node.planned.policy.resume,
-        trusted=node.trusted,
+        trusted=node.family.trusted,
         gate_passed=node.record.gate_passed,
     )
 

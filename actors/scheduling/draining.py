@@ -58,7 +58,7 @@ def end(turn: Turn) -> None:
 def give_way(turn: Turn) -> None:
     """Stop what can be made again, if something runs that would become ambiguous."""
     running = working(turn.state)
-    repeatable = [node for node in running if is_repeatable(node.planned.policy.resume, trusted=node.trusted)]
+    repeatable = [node for node in running if is_repeatable(node.planned.policy.resume, trusted=node.family.trusted)]
     if len(repeatable) < len(running):
         for node in repeatable:
             stop(turn, node, DRAIN)

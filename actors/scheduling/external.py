@@ -103,7 +103,7 @@ def _lease(turn: Turn, request: Request) -> Refused | None:
     if any(node.worker == worker for node in state.nodes.values()):
         log_obeyed(turn, None, request)
         return None
-    ready = [node for node in state.nodes.values() if node.is_external and node.status is Status.READY]
+    ready = [node for node in state.nodes.values() if node.family.is_external and node.status is Status.READY]
     for node in sorted(ready, key=lambda node: (-node.planned.priority, node.key)):
         if not state.within_limit:
             return _refused(f"{state.plan.limits.active} nodes are active, as many as the run's limits allow")

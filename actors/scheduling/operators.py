@@ -188,7 +188,7 @@ def _ruled_again(turn: Turn, request: Request, node: NodeState | None) -> Accept
         refused = nothing_to_accept(state, request)
     elif node is not None and request.kind is RequestKind.RECOVER:
         refused = liveness.cannot_be_recovered(state, node)
-    elif node is not None and (awaits_approval(node.record) or (node.is_gate and node.evidence_due)):
+    elif node is not None and (awaits_approval(node.record) or (node.family.is_gate and node.evidence_due)):
         refused = evidence_refusal(request)
     if node is not None and refused is None and _runs_again(request, node):
         refused = code_is_lacking(state, node) or revising.misfit_of(node, request)
@@ -326,7 +326,7 @@ def _approve(turn: Turn, node: NodeState, request: Request, ruling: Accepted) ->
     _grant(turn, node, request, ruling, _asked_for(node))
     if node.status is Status.BLOCKED:
         approve_result(turn, node)
-    elif node.is_gate:
+    elif node.family.is_gate:
         turn.change(node, evidence=node.evidence_due)
         told = {"evidence": documents(node.evidence_due)} if node.evidence_due else {}
         complete(turn, node, as_value({"approved_by": request.principal, "reason": request.reason}), **told)
@@ -336,7 +336,7 @@ def _approve(turn: Turn, node: NodeState, request: Request, ruling: Accepted) ->
 
 def _asked_for(node: NodeState) -> GrantAction:
     """Return what a node that requires approval waits to be let through to, or to have approved."""
-    if node.is_gate:
+    if node.family.is_gate:
         return GrantAction.GATE
     if node.status is Status.BLOCKED:
         return GrantAction.EVIDENCE

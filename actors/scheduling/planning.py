@@ -19,11 +19,12 @@ from store.plans import NodePlan, PlanPhase
 from store.policy import FailureCode
 from store.publication import LONGEST_KEY, publication_keys
 from store.references import resolve
-from store.transactions import FrozenPlan
 from store.values import Domain, canonical, digest_bytes
 
 PLANNING: Final = "planning"
 MOST_KEYS: Final = 64
+PLANNERS: Final = frozenset({Port.PREPARE, Port.PLAN})
+"""What an operation brings that works out its exact plan itself."""
 
 
 def asks_planner(turn: Turn, node: NodeState) -> bool:
@@ -42,16 +43,16 @@ def asks_planner(turn: Turn, node: NodeState) -> bool:
     """
     state, preparation = turn.state, node.plan
     if preparation is None:
-        plan = _resolved(state, node)
-        if state.has(node, Port.PREPARE):
+        plan, data = _resolved(state, node)
+        if plan.phase is PlanPhase.PREPARATION and state.has(node, Port.PREPARE):
             _ask(turn, node, plan.input, None)
             return True
-        freeze(turn, node, plan)
+        freeze(turn, node, plan, data)
         return False
     if state.has(node, Port.PLAN):
         _ask(turn, node, preparation.input, preparation)
         return True
-    freeze(turn, node, _effect(state, node, preparation, preparation.input, ()))
+    freeze(turn, node, *_effect(state, node, preparation, preparation.input, ()))
     return False
 
 
@@ -71,7 +72,8 @@ def answered(turn: Turn, message: PlannerAnswered) -> None:
                 return
             case Prepared():
                 _check_bounds(node, answer)
-                plan = _resolved(state, node).model_copy(
+                plan, data = _resolved(state, node)
+                plan = plan.model_copy(
                     update={
                         "descriptors": answer.descriptors,
                         "max_input_bytes": answer.max_input_bytes,
@@ -81,13 +83,13 @@ def answered(turn: Turn, message: PlannerAnswered) -> None:
             case Exact():
                 if node.plan is None:
                     raise AssertionError(node.key)
-                plan = _effect(state, node, node.plan, answer.input, answer.keys)
+                plan, data = _effect(state, node, node.plan, answer.input, answer.keys)
     except HostlerError as error:
         refused = Failed(code=FailureCode.INVALID_DATA, message=error.what, todo=error.todo)
         fail_or_retry(turn, node, failure_of(refused))
         return
     turn.move(node, Status.READY, failure=None)
-    freeze(turn, node, plan)
+    freeze(turn, node, plan, data)
     state.push_ready(node)
 
 
@@ -111,10 +113,18 @@ def overdue(turn: Turn, node: NodeState, number: int) -> None:
     fail_or_retry(turn, node, failure_of(late))
 
 
-def freeze(turn: Turn, node: NodeState, plan: NodePlan) -> None:
-    """Store *plan* as what *node* does next, unless it is stored already."""
-    frozen = FrozenPlan.of(plan)
-    node.plan = plan
+def freeze(turn: Turn, node: NodeState, plan: NodePlan, data: bytes) -> None:
+    """Store *plan* as what *node* does next, unless it is stored already.
+
+    Args:
+        turn: The turn.
+        node: A ready node.
+        plan: Its preparation, or its effect.
+        data: Canonical bytes of the input of that.
+
+    """
+    frozen = node.family.shared.frozen(plan, data)
+    node.plan, node.given = plan, data
     field = "plan_sha256" if plan.phase is PlanPhase.EFFECT else "preparation_sha256"
     if getattr(node.record, field) == frozen.sha256:
         return
@@ -138,21 +148,22 @@ def _ask(turn: Turn, node: NodeState, value: JsonValue, preparation: NodePlan | 
     turn.after.append(SetTimer(timer=timer, seconds=node.planned.policy.max_seconds))
 
 
-def _resolved(state: RunState, node: NodeState) -> NodePlan:
-    """Return the first plan of *node*: what its operation is given, and what it depends on."""
-    planned = node.planned
+def _resolved(state: RunState, node: NodeState) -> tuple[NodePlan, bytes]:
+    """Return the first plan of *node*: what its operation is given, and what it depends on; and that input's bytes."""
+    planned, policy = node.planned, node.planned.policy
     value = resolve(planned.input, state.outputs)
-    prepares = state.has(node, Port.PREPARE) or state.has(node, Port.PLAN) or bool(planned.policy.preparation)
-    return NodePlan.of_known(
+    data = _within(value, policy.max_input_bytes)
+    prepares = not PLANNERS.isdisjoint(state.ports_of(node) or ()) or bool(policy.preparation)
+    plan = NodePlan.of_known(
         run_id=state.run_id,
         node=node.key,
         phase=PlanPhase.PREPARATION if prepares else PlanPhase.EFFECT,
         executor=planned.executor,
         input=value,
-        input_sha256=_input_sha256(value, planned.policy.max_input_bytes),
+        input_sha256=digest_bytes(Domain.INPUT, data),
         dependencies={key: state.nodes[key].record.output_sha256 or "" for key in planned.dependencies},
-        policy=planned.policy,
-        keys=() if prepares else publication_keys(state.record.folder, planned.policy.publishes, value),
+        policy=policy,
+        keys=() if prepares or not policy.publishes else publication_keys(state.record.folder, policy.publishes, value),
         descriptors=None,
         max_input_bytes=None,
         max_seconds=None,
@@ -160,27 +171,30 @@ def _resolved(state: RunState, node: NodeState) -> NodePlan:
         revision=node.record.revision,
         workspace=planned.workspace,
     )
+    return plan, data
 
 
 def _effect(
     state: RunState, node: NodeState, preparation: NodePlan, value: JsonValue, keys: tuple[str, ...]
-) -> NodePlan:
+) -> tuple[NodePlan, bytes]:
     policy = node.planned.policy
     published = tuple(sorted({*keys, *publication_keys(state.record.folder, policy.publishes, value)}))
     odd = [key for key in published if not 0 < len(key) <= LONGEST_KEY]
     if odd or len(published) > MOST_KEYS:
         what = f"its planner names {len(published)} publication keys" if not odd else "a publication key is too long"
         raise HostlerError(Code.INVALID_DATA, what, f"name at most {MOST_KEYS} of 1 to {LONGEST_KEY} characters")
-    return preparation.model_copy(
+    data = _within(value, preparation.max_input_bytes or policy.max_input_bytes)
+    plan = preparation.model_copy(
         update={
             "phase": PlanPhase.EFFECT,
             "input": value,
-            "input_sha256": _input_sha256(value, preparation.max_input_bytes or policy.max_input_bytes),
+            "input_sha256": digest_bytes(Domain.INPUT, data),
             "keys": published,
             "descriptors": None,
             "preparation_sha256": node.record.preparation_sha256,
         }
     )
+    return plan, data
 
 
 def _check_bounds(node: NodeState, answer: Prepared) -> None:
@@ -195,8 +209,9 @@ def _check_bounds(node: NodeState, answer: Prepared) -> None:
             raise HostlerError(Code.INVALID_DATA, what, "keep the preparation within the policy")
 
 
-def _input_sha256(value: JsonValue, limit: int) -> str:
+def _within(value: JsonValue, limit: int) -> bytes:
+    """Return the canonical bytes of an input, at most *limit* of them."""
     data = canonical(value)
     if len(data) > limit:
         raise HostlerError(Code.INVALID_DATA, f"input too large: {len(data)} bytes, limit {limit}", "put it in a file")
-    return digest_bytes(Domain.INPUT, data)
+    return data

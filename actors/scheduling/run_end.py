@@ -21,10 +21,11 @@ def conclude(turn: Turn) -> None:
     """Derive the run's status; if it ended, rests or is drained, hand it back in the same transaction."""
     state = turn.state
     short = 0 if state.shares is None else state.shares.short
-    status = run_status(state.tally, started=state.started, short=short)
+    status = run_status(state.tally, started=state.started_at is not None, short=short)
     if status is not state.status:
         _change(turn, status)
-    idle = state.active == 0 and not state.judging
+    if state.active or state.judging:
+        return
     over = (
         status in RUN_FINAL
         or (status in RUN_RESTING and state.release_at_rest)
@@ -32,16 +33,18 @@ def conclude(turn: Turn) -> None:
         or state.draining
         or state.jobs == 0
     )
-    if idle and over:
+    if over:
         _leave(turn, status)
 
 
 def _only_deferred(state: RunState) -> bool:
     """Say whether nothing can go on here but what only a later owner can find out."""
+    if not state.deferred:
+        return False
     live = sum(state.tally[status] for status in LIVE - {Status.PENDING})
     if state.shares is not None:
         live -= state.shares.lanes.short  # which wait for what the deferred ones have reserved
-    return 0 < live == len(state.deferred)
+    return live == len(state.deferred)
 
 
 def _change(turn: Turn, status: RunStatus) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from actors.scheduling.families import Families, Family
 from actors.scheduling.lanes import Rank
 from actors.scheduling.shares import Shares
 from actors.scheduling.spending import held_at_rest, shares_of
@@ -18,16 +19,7 @@ from store.contracts import GrantAction, NodeRecord, Request, RunRecord
 from store.delegation import parents_owner
 from store.envelopes import envelope_of
 from store.lifecycle import RunStatus, Status
-from store.plans import (
-    AgentExecutor,
-    ComputeExecutor,
-    GateExecutor,
-    GraphPlan,
-    NodePlan,
-    OperationExecutor,
-    PlannedNode,
-)
-from store.policy import Effect, Resume
+from store.plans import GraphPlan, NodePlan, OperationExecutor, PlannedNode
 from store.receipts import Receipt
 from store.revisions import revised, revisions
 from store.rules import DEFAULT_RULES, Matter, Rule
@@ -52,9 +44,13 @@ Ports = Mapping[tuple[str, int], frozenset[Port]]
 class NodeState:
     """One node: its plan, its record, and what only this host needs to know of it.
 
+    Its key and its status are read most often, so they stand beside the record, which a turn alone moves.
+
     Attributes:
+        family: What it has in common with other nodes of its run.
         planned: What the graph plan says of it, with the input of its last revision.
         plan: What is frozen of its exact plan: its preparation, then its effect; None before that and once completed.
+        given: Canonical bytes of the input of that plan, from when it is made until its first attempt starts.
         waiting: How many of its dependencies are not completed.
         asked: How often a planner was asked; an answer to an earlier question does not count.
         stopping: Why its attempt was asked to stop, if it was.
@@ -79,7 +75,11 @@ class NodeState:
 
     planned: PlannedNode
     record: NodeRecord
+    family: Family
+    key: str = field(init=False)
+    status: Status = field(init=False)
     plan: NodePlan | None = None
+    given: bytes | None = None
     dependents: list["NodeState"] = field(default_factory=list)
     waiting: int = 0
     asked: int = 0
@@ -101,31 +101,9 @@ class NodeState:
     integrating: bool = False
     envelope: Envelope | None = None
 
-    @property
-    def key(self) -> str:
-        """Its name in the run."""
-        return self.record.key
-
-    @property
-    def status(self) -> Status:
-        """Where it stands."""
-        return self.record.status
-
-    @property
-    def trusted(self) -> bool:
-        """Whether it runs code of the workflow itself, which no class of resume covers."""
-        return isinstance(self.planned.executor, ComputeExecutor)
-
-    @property
-    def is_gate(self) -> bool:
-        """Whether nothing runs and only a person's grant completes it."""
-        return isinstance(self.planned.executor, GateExecutor)
-
-    @property
-    def is_external(self) -> bool:
-        """Whether it is worked on by whoever takes it, and nothing of it runs here."""
-        executor = self.planned.executor
-        return isinstance(executor, AgentExecutor) and executor.external
+    def __post_init__(self) -> None:
+        """Take the key and the status from the record."""
+        self.key, self.status = self.record.key, self.record.status
 
     @property
     def integrates(self) -> bool:
@@ -143,16 +121,6 @@ class NodeState:
     def matter(self) -> Matter:
         """What the authority rules see of it."""
         return Matter(node=self.planned, keys=self.plan.keys if self.plan is not None else ())
-
-    @property
-    def noticeable(self) -> bool:
-        """Whether anybody could notice that it ran; only then must its intent be durable before it starts."""
-        policy = self.planned.policy
-        return not (
-            policy.effect is Effect.PURE
-            and policy.resume is Resume.DETERMINISTIC
-            and isinstance(self.planned.executor, OperationExecutor)
-        )
 
 
 LETS_THROUGH: Final = frozenset({GrantAction.PREPARATION, GrantAction.EFFECT, GrantAction.GATE})
@@ -188,6 +156,7 @@ class RunState:
     """
 
     record: RunRecord
+    run_id: str = field(init=False)
     plan: GraphPlan
     fence: Fence
     nodes: dict[str, NodeState]
@@ -197,7 +166,7 @@ class RunState:
     release_at_rest: bool
     rules: tuple[Rule, ...] = DEFAULT_RULES
     ports: Ports = field(default_factory=dict)
-    tally: Counter[Status] = field(default_factory=Counter)
+    tally: Counter[Status] = field(default_factory=lambda: Counter(dict.fromkeys(Status, 0)))
     ready: list[Rank] = field(default_factory=list)
     shares: Shares | None = None
     active: int = 0
@@ -216,10 +185,9 @@ class RunState:
     drains: int = 0
     left: bool = False
 
-    @property
-    def run_id(self) -> str:
-        """The run."""
-        return self.record.run_id
+    def __post_init__(self) -> None:
+        """Take the id from the record."""
+        self.run_id = self.record.run_id
 
     @property
     def started(self) -> bool:
@@ -299,8 +267,14 @@ def load(
     planned = {node.key: node for node in claimed.plan.nodes}
     for key, revision in revisions(claimed.grants).items():
         planned[key] = revised(planned[key], revision)
+    families = Families(claimed.record.run_id)
     nodes = {
-        record.key: NodeState(planned=planned[record.key], record=record, plan=claimed.plans.get(record.key))
+        record.key: NodeState(
+            planned=planned[record.key],
+            record=record,
+            family=families.of(planned[record.key]),
+            plan=claimed.plans.get(record.key),
+        )
         for record in claimed.nodes
     }
     state = RunState(

@@ -47,10 +47,10 @@ def fill(turn: Turn) -> None:
 
 def _take_up(turn: Turn, node: NodeState) -> None:
     """Take a ready node as far as it goes by itself: cleared, planned, authorized, queued or running."""
-    if not node.is_external and not is_clear(turn, node):
+    if not node.family.is_external and not is_clear(turn, node):
         return
     plan = authorized_plan(turn, node)
-    if plan is not None and not node.is_external:
+    if plan is not None and not node.family.is_external:
         _queue(turn, node, plan)
 
 
@@ -90,7 +90,7 @@ def _authorized(turn: Turn, node: NodeState, plan: NodePlan) -> bool:
     """Ask the rules whether *plan* may be carried out; if a person must say so the node waits, else it fails."""
     state = turn.state
     sha256 = node.record.frozen_sha256 or ""
-    if (node.key, sha256) in state.granted and not node.is_gate:
+    if state.granted and (node.key, sha256) in state.granted and not node.family.is_gate:
         return True
     ruling, rule = _ruling(state, node, plan)
     match ruling:
@@ -114,9 +114,13 @@ def _ruling(state: RunState, node: NodeState, plan: NodePlan) -> tuple[Verdict, 
     principal, policy = state.record.principal, node.planned.policy
     if plan.phase is PlanPhase.PREPARATION:
         return preparation_verdict(state.rules, policy.preparation, principal=principal, matter=node.matter)
-    if node.is_gate:
+    if node.family.is_gate:
         return Verdict.ASK, GATE_RULE
-    return verdict(state.rules, principal=principal, action=Action.EFFECT, matter=node.matter)
+    if plan.keys or node.planned.terms is not None:
+        return verdict(state.rules, principal=principal, action=Action.EFFECT, matter=node.matter)
+    if node.family.ruling is None:  # the rules see nothing else of a node
+        node.family.ruling = verdict(state.rules, principal=principal, action=Action.EFFECT, matter=node.matter)
+    return node.family.ruling
 
 
 def _queue(turn: Turn, node: NodeState, plan: NodePlan) -> None:
@@ -133,7 +137,7 @@ def _queue(turn: Turn, node: NodeState, plan: NodePlan) -> None:
             data={"attempt": attempt, "idempotency_key": idempotency_key(turn.state, node, attempt)},
             failure=None,
         )
-        ask(turn, node, plan, at_once=not node.noticeable)
+        ask(turn, node, plan, at_once=not node.family.noticeable)
         return
     run(turn, node, plan, Status.QUEUED, ticket=None, admitted_boot_ns=None)
 
@@ -178,7 +182,7 @@ def run(
         finished_at=None,
         failure=None,
     )
-    actions = turn.after if node.noticeable else turn.now
+    actions = turn.after if node.family.noticeable else turn.now
     actions.append(
         Dispatch(
             node=node.key,
@@ -187,8 +191,10 @@ def run(
             plan=plan,
             plan_sha256=node.record.plan_sha256 or "",
             task=task_of(turn.state, node),
+            given=node.given,
         )
     )
+    node.given = None
     seconds = plan.max_seconds or plan.policy.max_seconds
     actions.append(SetTimer(timer=TimerName(kind=DEADLINE, node=node.key, attempt=attempt), seconds=seconds))
     if plan.policy.heartbeat is not None:

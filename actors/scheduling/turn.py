@@ -12,13 +12,14 @@ from actors.scheduling import spending
 from actors.scheduling.state import NodeState, RunState
 from store.budgets import Entry, Ledger
 from store.clock import Stamp
-from store.contracts import EventKind, Failure, Grant, Summary
+from store.contracts import EventKind, Failure, Grant, NodeRecord, Summary
 from store.leases import NewLease
 from store.lifecycle import FINAL, RESTING, RunStatus, Status, check_path, counts
 from store.receipts import Receipt
 from store.transactions import FrozenPlan, NewEvent, Output, Transaction
 
 OF_RUN: Final = frozenset({EventKind.RUN_STATUS, EventKind.RUN_FINALIZED, EventKind.RUN_REOPENED})
+ENDS: Final = FINAL | RESTING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +96,11 @@ class Turn:
             self.end_lease(node)
         if after in FINAL:
             changes.setdefault("finished_at", self.stamp.at)
+        node.status = after
         node.record = node.record.but({"status": after, **changes})
-        self.state.tally[before] -= 1
-        self.state.tally[after] += 1
+        tally = self.state.tally
+        tally[before] -= 1
+        tally[after] += 1
         trail = self._trails.get(node.key)
         if trail is None:
             trail = self._trails[node.key] = _Trail(before)
@@ -130,9 +133,8 @@ class Turn:
         **data: JsonValue,
     ) -> None:
         """Log an event with this transaction; what is said of the run comes after what is said of its nodes."""
-        (self._of_run if kind in OF_RUN else self._events).append(
-            NewEvent(kind=kind, node=node.key if node else None, attempt=attempt, principal=principal, data=data)
-        )
+        event = NewEvent(kind=kind, node=node.key if node else None, attempt=attempt, principal=principal, data=data)
+        (self._of_run if kind in OF_RUN else self._events).append(event)
 
     def freeze(self, plan: FrozenPlan) -> None:
         """Store the exact plan of a node."""
@@ -184,19 +186,25 @@ class Turn:
 
     def decision(self) -> Decision:
         """Close the turn."""
-        changed = [self.state.nodes[key] for key in self._trails]
-        of_nodes = (_told(self.state.nodes[key], trail) for key, trail in self._trails.items())
-        events = [*self._events, *(event for event in of_nodes if event is not None), *self._of_run]
-        writes = bool(changed or events or self._grants or self._consumed or self._release or self._started)
-        views = [NodeChanged(run_id=self.state.run_id, record=node.record) for node in changed]
+        state, nodes = self.state, self.state.nodes
+        records, events = list[NodeRecord](), self._events
+        views: list[Action] = []
+        for key, trail in self._trails.items():
+            record = nodes[key].record
+            records.append(record)
+            views.append(NodeChanged(run_id=state.run_id, record=record))
+            if trail.path:
+                events.append(_told(record, trail))
+        events += self._of_run
+        writes = records or events or self._grants or self._consumed or self._release or self._started
         return Decision(
             transaction=Transaction(
-                fence=self.state.fence,
+                fence=state.fence,
                 stamp=self.stamp,
                 status=self._status,
                 started=self._started,
                 summary=self._summary,
-                nodes=tuple(node.record for node in changed),
+                nodes=tuple(records),
                 plans=tuple(self._plans),
                 outputs=tuple(self._outputs),
                 events=tuple(events),
@@ -215,18 +223,15 @@ class Turn:
         )
 
 
-def _told(node: NodeState, trail: _Trail) -> NewEvent | None:
-    """Return the event that tells where the turn left *node*; one a node, however many moves it made."""
-    if not trail.path:
-        return None
-    record = node.record
+def _told(record: NodeRecord, trail: _Trail) -> NewEvent:
+    """Return the event that tells where the turn left a node that moved; one a node, however many moves it made."""
     data: dict[str, JsonValue] = {"status": record.status._value_, "from": trail.before._value_, **trail.data}
     if len(trail.path) > 1:
         data["via"] = [status._value_ for status in trail.path[:-1]]
-    if record.status in FINAL | RESTING and record.failure is not None:
+    if record.status in ENDS and record.failure is not None:
         data["failure"] = _failure(record.failure)
     kind = EventKind.NODE_RUNNING if record.status is Status.RUNNING else EventKind.NODE_STATUS
-    return NewEvent(kind=kind, node=node.key, attempt=record.attempt or None, principal=trail.principal, data=data)
+    return NewEvent(kind=kind, node=record.key, attempt=record.attempt or None, principal=trail.principal, data=data)
 
 
 def _failure(failure: Failure) -> dict[str, JsonValue]:

@@ -74,6 +74,7 @@ from store.receipts import ReceiptState
 from store.requests import cancel_id
 from store.revisions import revisions
 from store.transactions import Transaction
+from store.values import canonical
 from tests.actors.support import HUMAN, RUN_ID, Model, rule
 from tests.simulation.graphs import APPROVAL, OWNERS, PORTS, random_graph, random_limits
 from tests.simulation.surroundings import RECOVERABLE, Effects, Machine, Work
@@ -251,22 +252,23 @@ class World:
     def begin_work(self, action: Dispatch | Reconcile) -> None:
         """Start an attempt or its reconciliation, whose intent must be durable if anybody could notice it."""
         node, record = self.state.nodes[action.node], self.model.records[action.node]
-        assert not node.is_external, "what workers do was started here"
+        assert not node.family.is_external, "what workers do was started here"
         lease = None if action.ask is None else self.leases.pop((action.node, action.ask))
         reconciling = isinstance(action, Reconcile)
-        if reconciling or node.noticeable:
+        if reconciling or node.family.noticeable:
             assert (record.status, record.attempt) == (Status.RUNNING, action.attempt), "started before it was durable"
         assert action.node not in self.finished, "a completed node ran again"
-        if node.noticeable and isinstance(action, Dispatch):
+        if node.family.noticeable and isinstance(action, Dispatch):
             self.check_input(action)
         assert (lease is not None) is bool(action.plan.policy.claims or action.plan.keys), "claims without a lease"
-        if node.noticeable:
+        if node.family.noticeable:
             assert not [work for work in self.works if work.node == action.node], "it runs beside what is left of it"
         hangs = self.random.choices([None, "idle", "deaf"], [90, 6, 4])[0]
         self.works.append(Work(self.planned[action.node], action.attempt, reconciling, lease, hangs=hangs))
 
     def check_input(self, action: Dispatch) -> None:
         """A node does what it was given last: by its plan, or by whoever corrected it."""
+        assert action.given in (None, canonical(action.plan.input)), "it is given other bytes than its plan's"
         planned, made = self.planned[action.node], revisions(self.model.grants).get(action.node)
         assert action.plan.revision == (0 if made is None else made.number), "it follows another revision"
         executor = planned.executor
@@ -289,7 +291,7 @@ class World:
             happenings += [partial(self.worker_acts, node, attempt) for node, attempt in self.held.items()]
             held_back = self.state.shares.lanes._lane_of if self.state.shares is not None else {}
             if any(
-                node.is_external and node.status is Status.READY and node.key not in held_back
+                node.family.is_external and node.status is Status.READY and node.key not in held_back
                 for node in self.state.nodes.values()
             ):
                 happenings.append(self.worker_asks)
@@ -630,7 +632,7 @@ class World:
         assert state.active == len(active)
         leased = [node for node in nodes if node.worker is not None]
         assert state.leased == len(leased)
-        assert all(node.is_external and node.status is Status.RUNNING for node in leased)
+        assert all(node.family.is_external and node.status is Status.RUNNING for node in leased)
         excused = any(node.recovering or node.reconciling or node.integrating for node in nodes)
         assert len(active) <= state.jobs or excused, "more at once than jobs"
         most = state.plan.limits.active
@@ -639,6 +641,7 @@ class World:
         assert state.status is run_status(state.tally, started=state.started, short=short)
         self.check_shares()
         assert sum(state.tally.values()) == len(state.nodes)
+        assert all((node.key, node.status) == (node.record.key, node.record.status) for node in nodes)
         if not self.uncommitted:
             assert {node.key: node.record for node in nodes} == self.model.records
             assert state.status is self.model.status
