@@ -9,6 +9,7 @@ from typing import Any, Final, Never, NoReturn
 
 from hostler import __version__
 from hostler.commands import COMMANDS, module_of
+from hostler.commands.output import print_line
 from hostres.errors import Code, HostlerError, told
 from hostres.suggestions import did_you_mean
 
@@ -37,6 +38,13 @@ class Parser(argparse.ArgumentParser):
         from hostres.masking import own_mask  # noqa: PLC0415 (only where something is wrong)
 
         self.exit(EXIT_USAGE, f"hostler: {own_mask().text(told(Code.USAGE, what, todo))}\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help; argparse keeps to itself that it cannot be written."""
+        if file is sys.stdout:
+            print_line(message.removesuffix("\n"))
+        else:
+            super()._print_message(message, file)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a word that is none of those to choose from."""
@@ -171,5 +179,5 @@ class _Version(argparse.Action):
     """Print the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> Never:
-        sys.stdout.write(f"hostler {__version__}\n")
+        print_line(f"hostler {__version__}")
         parser.exit()
