@@ -10,7 +10,8 @@ from typing import Any, Final, Never, NoReturn
 from hostler import __version__
 from hostler.commands import COMMANDS, module_of
 from hostler.commands.output import print_line
-from hostres.errors import Code, HostlerError, told
+from hostler.refusals import require_utf8
+from hostres.errors import Code, told
 from hostres.suggestions import did_you_mean
 
 EXIT_USAGE: Final = 2
@@ -166,13 +167,7 @@ def _refuse_undecodable(arguments: list[str]) -> None:
     if arguments[:1] == ["exec"] or arguments[:2] == [DEBUG, "exec"]:
         return
     for argument in arguments:
-        try:
-            argument.encode()
-        except UnicodeEncodeError:
-            shown = argument.encode("utf-8", "replace").decode()
-            raise HostlerError(
-                Code.INVALID_DATA, f"the argument {shown!r} is not UTF-8", "rename the file, or write the text in UTF-8"
-            ) from None
+        require_utf8(argument, "the argument")
 
 
 class _Version(argparse.Action):

@@ -18,7 +18,7 @@ from hostler.faults import naming_line
 from hostler.limits import MAX_NODES
 from hostler.ordering import in_order
 from hostler.places import code_of
-from hostler.refusals import about, invalid, require_utf8
+from hostler.refusals import OTHER_FOLDER, about, invalid, require_utf8
 from hostler.registry import Registry, default_registry
 from hostler.schemas import ANYTHING
 from hostler.templates import located_references
@@ -139,7 +139,7 @@ def compile_workflow(
         bundle=bundle.data if bundle else None,
         bundle_sha256=bundle.sha256 if bundle else None,
         source=source or located.source,
-        folder=str(require_utf8(folder.absolute(), "the folder of the run")),
+        folder=require_utf8(str(folder.absolute()), "the folder of the run", OTHER_FOLDER),
         operations={
             (each.code.kind, each.code.version): each.code
             for each in build.drafts.values()

@@ -198,7 +198,7 @@ def test_a_folder_whose_name_is_not_utf_8_is_named_before_anything_is_stored(tmp
         check=False,
     )
     assert done.returncode == 2
-    assert "has a name that is not UTF-8" in done.stderr
+    assert "caf?' is not UTF-8; rename it, or use another folder" in done.stderr
     home = subprocess.run(
         [sys.executable, "-m", "hostler", "runs"],
         env={**os.environb, b"PYTHONPATH": os.fsencode(ROOT), b"HOSTLER_HOME": odd},
