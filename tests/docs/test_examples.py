@@ -69,6 +69,35 @@ def program(name: str, *words: str, cwd: Path) -> "Iterator[subprocess.Popen[str
         process.communicate()
 
 
+@pytest.mark.parametrize(
+    ("typed", "says", "code"),
+    [
+        ("clip.py", "give a file to make", 2),
+        ("clip.py talk.mp4 long", "give a file to make", 2),
+        ("clip.py talk.mp4 1 2", "give a file to make", 2),
+        pytest.param(
+            "clip.py nowhere/talk.mp4 1", "No such file or directory", 1, marks=[pytest.mark.media, needs_ffmpeg]
+        ),
+        ("worker.py", "give it a name", 2),
+        ("worker.py ann bob", "give it a name", 2),
+        ("worker.py ''", "is no name of a worker", 1),
+        ("desktop.py talk.mp4", "it takes no words", 2),
+        ("stand_in_agent.py", "is no request", 2),
+    ],
+)
+def test_an_example_that_is_started_wrongly_says_so_in_one_line(
+    typed: str, says: str, code: int, tmp_path: Path
+) -> None:
+    """Nothing on standard input, no film at hand, too few or too many words."""
+    name, *words = shlex.split(typed)
+    with program(name, *words, cwd=tmp_path) as process:
+        printed, error = process.communicate(timeout=30)
+        assert (process.returncode, printed) == (code, "")
+    assert error.startswith(f"{name.removesuffix('.py')}: ")
+    assert says in error
+    assert error.count("\n") == 1
+
+
 def type_into(process: "subprocess.Popen[str]", line: str) -> None:
     assert process.stdin is not None
     process.stdin.write(f"{line}\n")
