@@ -59,8 +59,6 @@ def unknown_key(path: Path, unknown: Unknown) -> HostlerError:
         unknown: The key.
 
     """
-    line = line_in(path, unknown.place)
-    where = str(path) if line is None else f"{path} line {line}"
     name = str(unknown.place[-1])
     near = nearest(name, unknown.known)
     todo = (
@@ -69,7 +67,20 @@ def unknown_key(path: Path, unknown: Unknown) -> HostlerError:
         else f"take it out; here may stand {listed(list(unknown.known), limit=20)}"
     )
     inside = f"node {unknown.node}: " if unknown.node else ""
-    return invalid(f"{where}: {inside}there is no key {place(unknown.place)}", todo)
+    return invalid(f"{where(path, unknown.place)}: {inside}there is no key {place(unknown.place)}", todo)
+
+
+def where(path: Path, steps: Sequence[str | int]) -> str:
+    """Return where something stands in a graph file, `<path> line <number>`; the path alone if that cannot be told.
+
+    Args:
+        path: The file.
+        steps: What it is in, step by step; where the last of them are missing, those before them count.
+
+    """
+    ends = range(len(steps), 0, -1)
+    line = next((line for end in ends if (line := line_in(path, steps[:end])) is not None), None)
+    return str(path) if line is None else f"{path} line {line}"
 
 
 def line_in(path: Path, steps: Sequence[str | int]) -> int | None:
@@ -97,6 +108,8 @@ def line_in(path: Path, steps: Sequence[str | int]) -> int | None:
     line = None
     for step in steps:
         if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            if step >= len(node.value):
+                return None
             node = node.value[step]
             line = node.start_mark.line + 1
         elif isinstance(node, yaml.MappingNode):

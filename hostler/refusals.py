@@ -94,10 +94,11 @@ def first_problem(
         counts: Whether a problem counts; nothing is returned if none does.
 
     """
-    problems = [each for each in error.errors(include_url=False, include_context=False) if counts(each)]
+    from store.misfits import misfit  # noqa: PLC0415 - only where something is wrong
+
+    problems = [each for each in error.errors(include_url=False) if counts(each)]
     if not problems:
         return ""
-    where = place((*inside, *problems[0]["loc"]))
-    said = one_line(problems[0]["msg"])
+    said = one_line(misfit(place((*inside, *problems[0]["loc"])), problems[0]))
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{where}: {said}{more}" if where else f"{said}{more}"
+    return f"{said}{more}"
