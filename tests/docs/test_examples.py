@@ -7,8 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import AbstractContextManager, chdir
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ import pytest
 
 from scripts.demo_report import most_at_once, steps_of
 from tests.docs.blocks import ROOT
-from tests.end_to_end.support import hostler, read_until, refused, started, statuses, told
+from tests.end_to_end.support import hostler, read_until, refused, running, started, statuses, told
 from tests.hostler.operations.support import clip, needs_av, needs_ffmpeg
 from tests.support import until
 
@@ -50,23 +49,9 @@ def test_an_example_says_how_it_is_run_and_a_test_runs_it(path: Path) -> None:
     assert path.stem in tests.read_text(encoding="utf-8")
 
 
-@contextmanager
-def program(name: str, *words: str, cwd: Path) -> "Iterator[subprocess.Popen[str]]":
+def program(name: str, *words: str, cwd: Path) -> "AbstractContextManager[subprocess.Popen[str]]":
     """Start an example that is a program; it is killed if it is still there at the end."""
-    process = subprocess.Popen(
-        [sys.executable, str(EXAMPLES / name), *words],
-        cwd=cwd,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    return running(sys.executable, str(EXAMPLES / name), *words, cwd=cwd, stdin=subprocess.PIPE)
 
 
 @pytest.mark.parametrize(

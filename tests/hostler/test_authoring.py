@@ -518,7 +518,10 @@ def call_use(input: Any) -> Callable[..., Any]:
     [
         ({"path": "a"}, "input.seconds is missing"),
         ({"path": "a", "seconds": 1, "sound": 2}, "input.sound is no field of it"),
-        ({"path": "a", "secnds": 1}, "input.secnds is no field of it; did you mean input.seconds? the input is a Audio"),
+        (
+            {"path": "a", "secnds": 1},
+            "input.secnds is no field of it; did you mean input.seconds? the input is a Audio",
+        ),
         ({"path": "a", "seconds": "long"}, "input.seconds is not a number"),
         ({"path": "a", "seconds": 1, "parts": [{"name": "x", "when": 1}]}, "input.parts[0].when is no field of it"),
         (None, "input.path is missing"),
