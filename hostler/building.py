@@ -34,6 +34,7 @@ from hostler.refusals import about, first_problem, invalid, listed, place, requi
 from hostler.schemas import ANYTHING, input_schema, output_schema
 from hostler.templates import as_template
 from hostres.errors import HostlerError
+from hostres.suggestions import did_you_mean
 from store.amounts import Demand
 from store.patterns import NODE_KEY_PATTERN
 from store.plans import (
@@ -361,7 +362,8 @@ class Build:
         """
         subject = self._check_key(key)
         if kind not in GATES:
-            raise invalid(f"{subject}: there is no gate {kind!r}", f"use one of: {listed(GATES, limit=20)}")
+            todo = did_you_mean(str(kind), GATES, f"use one of: {listed(GATES, limit=20)}")
+            raise invalid(f"{subject}: there is no gate {kind!r}", todo)
         executor = GateExecutor.model_validate({"gate": kind})
         after = self._keys(after, subject)
         return self._add(

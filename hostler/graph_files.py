@@ -129,6 +129,7 @@ def load_graph(path: Path) -> Workflow:
     """
     document = read_document(path)
     graph = _parsed(path, document)
+    _refuse_misspelt_references(path, document, graph)
     inputs = {}
     for name, schema in graph.inputs.items():
         try:
@@ -194,6 +195,14 @@ def _refuse_unknown(path: Path, document: JsonValue, error: Exception) -> None:
     unknown = first_unknown(document)
     if unknown is not None:
         raise unknown_key(path, unknown) from error
+
+
+def _refuse_misspelt_references(path: Path, document: JsonValue, graph: Graph) -> None:
+    from hostler.graph_keys import misspelt_references, unknown_key  # noqa: PLC0415 - it looks at the models of this module
+
+    misspelt = next(misspelt_references(document, graph.inputs), None)
+    if misspelt is not None:
+        raise unknown_key(path, misspelt)
 
 
 def _where(path: Path, *steps: str | int) -> str:

@@ -1,16 +1,18 @@
 """Keys of a graph file that nobody knows: which one it is, in which line, and what was probably meant."""
 
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue
 
+from actors.secrets import REFERENCE as SECRET
 from hostler.graph_files import Graph, Node
 from hostler.refusals import invalid, listed, place
 from hostres.errors import HostlerError
 from hostres.suggestions import nearest
+from store.references import INPUT, REF
 from store.terms import Terms
 from store.workspace import GitWorkspace
 
@@ -49,6 +51,30 @@ def first_unknown(document: JsonValue) -> Unknown | None:
             return found._replace(node=key) if isinstance(key, str) else found
         case _:
             return found
+
+
+def misspelt_references(
+    document: JsonValue, inputs: Collection[str], at: tuple[str | int, ...] = ()
+) -> Iterator[Unknown]:
+    """Yield what has the shape of a reference under another name, and so would pass as data.
+
+    Args:
+        document: What a file holds, or a part of it.
+        inputs: The inputs of its workflow.
+        at: Where that part stands.
+
+    """
+    if isinstance(document, list):
+        for index, each in enumerate(document):
+            yield from misspelt_references(each, inputs, (*at, index))
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            if name.startswith(REFERENCE) and len(document) == 1 and name not in (REF, INPUT, SECRET):
+                if isinstance(value, dict) and "node" in value and value.keys() <= {"node", "path"}:
+                    yield Unknown((*at, name), (REF,))
+                elif isinstance(value, str) and value in inputs:
+                    yield Unknown((*at, name), (INPUT,))
+            yield from misspelt_references(value, inputs, (*at, name))
 
 
 def unknown_key(path: Path, unknown: Unknown) -> HostlerError:
