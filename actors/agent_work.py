@@ -11,10 +11,11 @@ import orjson
 
 from actors.agent_outcomes import outcome_of
 from actors.agent_requests import AgentTask, agent_request
-from actors.context import Completed, Context, process_failed
+from actors.context import Context
 from actors.control import Control, OperationAborted
 from actors.failures import fault_of_code
 from actors.outcomes import Aborted, Failed, Outcome, Value
+from actors.program import Completed, process_failed
 from store.agent_results import MOST_BYTES, Malformed, excerpt_of, read_result, usage_in
 from store.plans import AgentExecutor, NodePlan
 from store.secrets import mask, secrets_of

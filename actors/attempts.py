@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from actors.actions import Address, Dispatch, Reconcile
-from actors.context import Assignment
+from actors.assignment import Assignment
 from actors.control import Control
 from actors.dependencies import KeptFile, kept_files
 from actors.executor import Executor, Port

@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from signal import Signals
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
+from actors.assignment import Assignment, Host
 from actors.bounds import check_program, check_target
 from actors.control import Control, OperationAborted
 from actors.evidence_file import MAX_PIECES
 from actors.evidence_file import NAME as EVIDENCE_FILE
 from actors.failures import OperationFailed
+from actors.program import Completed, Tail, left_behind, process_failed
 from actors.publication import is_special, publish_file
 from actors.worktrees import REPOSITORY_VARIABLES
 from hostres.heartbeat import HEARTBEAT_FD
@@ -27,7 +28,6 @@ from hostres.masking import Mask
 from hostres.niceness import Niceness
 from store.amounts import Usage
 from store.home import PROGRAM
-from store.lazy_dataclass import dataclass
 from store.policy import FailureCode
 from store.terms import Evidence, EvidenceType
 
@@ -36,90 +36,14 @@ if TYPE_CHECKING:
 
     from actors.heartbeats import Advance, BeatPipe
     from hostres.lease import Lease
-    from hostres.logs import Cut
-    from hostres.process import Ended
     from store.terms import Envelope
 
 __all__ = ["Completed", "Context", "OperationAborted", "OperationFailed"]
 
-TAIL_BYTES: Final = 64 * 1024
-MESSAGE_LINES: Final = 3
-CRASHES: Final = frozenset(
-    {Signals.SIGILL, Signals.SIGTRAP, Signals.SIGABRT, Signals.SIGBUS, Signals.SIGFPE, Signals.SIGSEGV, Signals.SIGSYS}
-)
 LEFT_BEHIND_GRACE_S: Final = 2.0
 """What a program leaves in the background is ended with it: nothing of a node outlives its step."""
 
 Argument = str | os.PathLike[str] | int | float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
-    """A process that has ended.
-
-    Attributes:
-        code: Its exit code; 128 + signal where a signal ended it.
-        stdout: The last 64 KiB of its standard output.
-        stderr: Likewise of its standard error.
-
-    """
-
-    code: int
-    stdout: bytes
-    stderr: bytes
-
-
-class Host(Protocol):
-    """What a context asks of the host around it."""
-
-    def allow_publication(self) -> None:
-        """Return once the host has durably let this attempt through, else raise."""
-
-    def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
-        """Pass on how far the work is."""
-
-    def beat(self) -> None:
-        """Take note that the work lives."""
-
-    def spend(self, usage: Usage) -> None:
-        """Return once what this attempt has spent is durably recorded, else raise."""
-
-    def next_logs(self) -> tuple[Path, Path]:
-        """Return the files for standard output and standard error of the next process."""
-
-    def log_cut(self, cut: "Cut") -> None:
-        """Take note of what a log lacks because the disk did not take it."""
-
-    def open_workspace(self) -> Path:
-        """Return the private folder of this node and plan, empty."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
-    """Which attempt of which node this is.
-
-    Attributes:
-        folder: Where the run was created; relative paths resolve against it.
-        niceness: How far its processes stand behind others.
-        beats: Whether its processes get a descriptor to beat on.
-        in_repository: Whether its workspace is a worktree, in which nothing may lie but its work.
-        envelope: What it may do at most; None where nothing is kept from it.
-
-    """
-
-    run_id: str
-    node: str
-    attempt: int
-    folder: Path
-    niceness: Niceness | None = None
-    beats: bool = False
-    in_repository: bool = False
-    envelope: "Envelope | None" = None
-
-    @property
-    def idempotency_key(self) -> str:
-        """The key for services that can tell a repeated call."""
-        return f"{self.run_id}:{self.node}:{self.attempt}"
 
 
 class Context:
@@ -464,60 +388,3 @@ def _beats(assignment: Assignment) -> "Iterator[BeatPipe | None]":
 
     with BeatPipe() as pipe:
         yield pipe
-
-
-class Tail:
-    """The last bytes of a stream.
-
-    Attributes:
-        data: At most 64 KiB.
-
-    """
-
-    def __init__(self, pass_on: Callable[[bytes], None] | None) -> None:
-        self.data = b""
-        self._pass_on = pass_on
-
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes."""
-        self.data = (self.data + chunk)[-TAIL_BYTES:]
-        if self._pass_on is not None:
-            self._pass_on(chunk)
-
-
-def left_behind(name: str, ended: "Ended") -> OperationFailed:
-    """Return the failure of a program some of whose processes could not be ended."""
-    named = ", ".join(f"{each.command} (pid {each.pid})" for each in ended.left)
-    return OperationFailed(FailureCode.CONFLICT, f"{name} left what could not be ended: {named}", "end it, then retry")
-
-
-def process_failed(
-    name: str, code: int | None, signal: int | None, stderr: bytes, *, too_early: str = ""
-) -> OperationFailed:
-    """Return the failure of a program that did not end well.
-
-    Args:
-        name: What it is called.
-        code: Its exit code; None if a signal ended it.
-        signal: That signal.
-        stderr: The end of what it said.
-        too_early: Added to its exit code, where it should not have ended at all yet.
-
-    """
-    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
-    said = " / ".join(lines[-MESSAGE_LINES:])[-1000:]
-    if code is None and signal in CRASHES:
-        how = f"{name} crashed with {Signals(signal).name}"
-        todo = "read its log with: hostler logs RUN NODE"
-    elif code is None:
-        how = f"{name} was killed from outside" + (f" by signal {signal}" if signal else "")
-        todo = "look whether the machine ran out of memory, then run it again"
-    else:
-        how = f"{name} ended with exit code {code}{too_early}"
-        todo = "read its log with: hostler logs RUN NODE"
-    return OperationFailed(
-        FailureCode.SUBPROCESS,
-        f"{how}: {said}" if said else how,
-        todo,
-        retryable=code is None and signal not in CRASHES,
-    )

@@ -9,7 +9,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from actors.context import Context, Host
+from actors.assignment import Host
+from actors.context import Context
 from actors.control import OperationAborted
 from actors.failures import OperationFailed, fault_of
 from actors.frames import Channel, FrameError

@@ -47,9 +47,10 @@ def read_evidence(path: Path) -> list[Evidence]:
     except HostlerError as error:
         raise _malformed(f"is no JSON: {error.what}") from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(step) for step in first["loc"]) or "it"
-        raise _malformed(f"is no list of evidence: {where}: {first['msg']}") from error
+        from store.misfits import misfit  # noqa: PLC0415 - only where something is wrong
+
+        first = error.errors(include_url=False)[0]
+        raise _malformed(f"is no list of evidence: {misfit('.'.join(map(str, first['loc'])), first)}") from error
 
 
 def _malformed(why: str) -> OperationFailed:

@@ -163,10 +163,11 @@ def too_large(size: int, limit: int) -> Fault:
 
 
 def _first_problem(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_input=False)[0]
-    path = ".".join(str(part) for part in fault["loc"])
+    from store.misfits import misfit  # noqa: PLC0415 - only where something is wrong
+
+    fault = error.errors(include_url=False)[0]
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{error.title}.{path}: {fault['msg']}{more}" if path else f"{error.title}: {fault['msg']}{more}"
+    return f"{misfit('.'.join(map(str, (error.title, *fault['loc']))), fault)}{more}"
 
 
 def failed_by(fault: Fault, *, dispatched: bool) -> Failed:

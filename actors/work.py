@@ -12,8 +12,9 @@ import orjson
 from pydantic import JsonValue, ValidationError
 
 from actors.agent_requests import AgentTask
+from actors.assignment import Assignment, Host
 from actors.calling import dumped, given
-from actors.context import Assignment, Context, Host
+from actors.context import Context
 from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files
 from actors.evidence_file import VARIABLE, read_evidence

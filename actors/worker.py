@@ -10,13 +10,15 @@ import socket
 from collections.abc import Iterator
 from typing import Final
 
-from actors.context import Context, Host, Tail, left_behind, process_failed
+from actors.assignment import Host
+from actors.context import Context
 from actors.control import Control
 from actors.conversation import Conversation
 from actors.failures import MAX_TRACEBACK_BYTES, Fault, failed_by, fault_of
 from actors.frames import Channel, FrameError
 from actors.operations import Entry
 from actors.outcomes import Aborted, Outcome, Value
+from actors.program import Tail, left_behind, process_failed
 from actors.worker_messages import MAX_WORDS_OF_WORKER, Stop, frame_of
 from hostres.masking import own_mask
 from hostres.process import Ended, Supervised

@@ -105,11 +105,19 @@ class Window:
         print(text, flush=True)
 
 
-def main() -> None:
-    """Open the window; leaving it hands back what runs."""
-    with Host() as host:
-        Window(host).run()
+def main(words: list[str]) -> int:
+    """Open the window; leaving it hands back what runs. Return the exit code."""
+    if words:
+        print("desktop: it takes no words; start it, then type what its first lines say", file=sys.stderr)
+        return 2
+    try:
+        with Host() as host:
+            Window(host).run()
+    except HostlerError as error:  # a configuration that is wrong, a store that cannot be read
+        print(f"desktop: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -2,7 +2,8 @@
 
     hostler run examples/podcast.py -i source=talk.mp4 -i out=published
 
-`-i whisper=false` leaves the subtitles out. Files of an earlier run in the same folder are replaced.
+`-i whisper=false` leaves the subtitles out. Files that are in that folder already stay as they are, and the run fails
+where it would replace one; `-i overwrite=true` replaces them.
 """
 
 from hostler import Build, NodeHandle, workflow
@@ -12,7 +13,13 @@ from hostler.operations.speech import transcribe
 
 
 @workflow("podcast", version=1)
-def podcast(build: Build, source: str, out: str, *, whisper: bool = True) -> dict[str, NodeHandle]:
+def podcast(
+    build: Build, source: str, out: str, *, whisper: bool = True, overwrite: bool = False
+) -> dict[str, NodeHandle]:
+    def published(made: NodeHandle, name: str) -> NodeHandle:
+        wanted = {"source": made, "target": f"{out}/{name}", "overwrite": overwrite}
+        return build.call(publish, key=f"publish/{name}", input=wanted)["path"]
+
     talk = build.call(probe, key="probe", input={"path": source})
     video = build.call(
         transcode,
@@ -20,7 +27,7 @@ def podcast(build: Build, source: str, out: str, *, whisper: bool = True) -> dic
         input={"path": talk["path"], "width": 640, "preset": "veryfast", "crf": 23},
     )
     if not whisper:
-        return {"video": _publish(build, video["path"], f"{out}/talk.mp4")}
+        return {"video": published(video["path"], "talk.mp4")}
 
     audio = build.call(extract_audio, key="audio", input={"path": talk["path"]})
     text = build.call(transcribe, key="text", input={"audio": audio["path"], "language": "en"})
@@ -30,16 +37,7 @@ def podcast(build: Build, source: str, out: str, *, whisper: bool = True) -> dic
         input={"path": video["path"], "subtitles": text["path"], "language": "eng"},
     )
     return {
-        "video": _publish(build, subtitled["path"], f"{out}/talk.mp4"),
-        "subtitles": _publish(build, text["path"], f"{out}/talk.srt"),
+        "video": published(subtitled["path"], "talk.mp4"),
+        "subtitles": published(text["path"], "talk.srt"),
         "words": text["words"],
     }
-
-
-def _publish(build: Build, made: NodeHandle, target: str) -> NodeHandle:
-    name = target.rpartition("/")[2]
-    return build.call(
-        publish,
-        key=f"publish/{name}",
-        input={"source": made, "target": target, "overwrite": True},
-    )["path"]

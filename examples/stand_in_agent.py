@@ -11,14 +11,18 @@ import re
 import sys
 
 
-def main() -> None:
-    """Answer one request."""
-    request = json.load(sys.stdin)
-    text = request["input"]["text"]
-    sys.stderr.write(f"{request['objective']}\n")
+def main() -> int:
+    """Answer one request; return the exit code."""
+    try:
+        request = json.load(sys.stdin)
+        objective, text, evidence = request["objective"], str(request["input"]["text"]), request["evidence"]
+        left = (request["budget"] or {}).get("tokens")
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        print(f"stand_in_agent: what stands on standard input is no request: {error!r}", file=sys.stderr)
+        return 2
+    print(objective, file=sys.stderr)
     sentences = [sentence.strip() for sentence in re.split(r"[.!?]\s*", text) if sentence.strip()]
     tokens = len(text.split())
-    left = (request["budget"] or {}).get("tokens")
     usage = {"tokens": min(tokens, left) if left is not None else tokens, "cost": "0.01"}
     if not sentences:
         answer = {"status": "blocked", "summary": "the text says nothing to do", "usage": usage}
@@ -29,12 +33,13 @@ def main() -> None:
         answer = {
             "status": "success",
             "summary": f"{len(steps)} steps",
-            "evidence": request["evidence"],
+            "evidence": evidence,
             "usage": usage,
             "output": {"steps": steps},
         }
     json.dump(answer, sys.stdout)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

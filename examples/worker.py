@@ -25,8 +25,8 @@ def do(work: Work) -> dict:
     }
 
 
-def main(name: str) -> None:
-    """Work as *name*."""
+def work_as(name: str) -> None:
+    """Take work until there is none for a while."""
     worker = Worker(name, lease_s=30)
     idle_since = time.monotonic()
     while time.monotonic() - idle_since < IDLE_S:
@@ -44,5 +44,18 @@ def main(name: str) -> None:
         idle_since = time.monotonic()
 
 
+def main(words: list[str]) -> int:
+    """Work as who is named; return the exit code."""
+    if len(words) != 1:
+        print("worker: give it a name, as in: worker.py ann", file=sys.stderr)
+        return 2
+    try:
+        work_as(*words)
+    except HostlerError as error:  # a name that cannot be, a store that cannot be read
+        print(f"worker: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "ann")
+    sys.exit(main(sys.argv[1:]))

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     mend_standard_streams()
     try:
         code = _run(arguments)
-        sys.stdout.flush()
+        _put("")  # what a command wrote and left for later
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
-        sys.stdout.write(f"hostler {__version__}\n")
+        _put(f"hostler {__version__}\n")
         return 0
     if arguments and arguments[0] in LIGHT:
         gc.disable()  # what is imported stays
@@ -64,10 +64,15 @@ def _run(arguments: list[str]) -> int:
             return code
     from hostler.command_line import run_command  # noqa: PLC0415  the parser alone costs as much as a bare Python
 
+    return run_command(arguments)
+
+
+def _put(text: str) -> None:
     try:
-        return run_command(arguments)
-    except SystemExit:
-        sys.stdout.flush()  # the help, to a reader that may be gone
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        error.filename = "standard output"
         raise
 
 

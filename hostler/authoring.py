@@ -259,7 +259,7 @@ def _check_name(name: object, subject: str, what: str) -> None:
     if not isinstance(name, str) or len(name) > 255 or not re.fullmatch(NAME_PATTERN, name):
         raise invalid(
             f"{subject}: its {what} must be lower-case words joined by dots, dashes or underscores",
-            f"give it a {what} like media.probe",
+            "write it like media.probe",
         )
 
 

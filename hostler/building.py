@@ -30,10 +30,11 @@ from hostler.command_nodes import (
 from hostler.drafts import Draft
 from hostler.handles import NodeHandle
 from hostler.limits import MAX_NODES
-from hostler.refusals import about, first_problem, invalid, listed
+from hostler.refusals import about, first_problem, invalid, listed, place, require_utf8
 from hostler.schemas import ANYTHING, input_schema, output_schema
 from hostler.templates import as_template
 from hostres.errors import HostlerError
+from hostres.suggestions import did_you_mean
 from store.amounts import Demand
 from store.patterns import NODE_KEY_PATTERN
 from store.plans import (
@@ -212,17 +213,17 @@ class Build:
         for name in variables:
             check_variable(name, subject)
         template = {
-            "argv": [self._word(word, subject, f"argv[{index}]") for index, word in enumerate(words)],
-            "env": {name: self._variable(word, subject, f"env.{name}") for name, word in variables.items()},
+            "argv": [self._word(word, subject, "argv", index) for index, word in enumerate(words)],
+            "env": {name: self._variable(word, subject, name) for name, word in variables.items()},
             "stdin": None if stdin is None else self._word(stdin, subject, "stdin", text_only=True),
             "value": self.template(input, subject, "input"),
         }
-        place = None if cwd is None else path_text(cwd, f"{subject}: cwd")
+        where = None if cwd is None else path_text(cwd, f"{subject}: cwd")
         return self._add(
             Draft(
                 key=key,
                 label=label,
-                executor=CommandExecutor(cwd=place, outputs=files),
+                executor=CommandExecutor(cwd=where, outputs=files),
                 input=template,
                 after=self._keys(after, subject),
                 policy=policy,
@@ -315,18 +316,16 @@ class Build:
             raise invalid(what, f"give it 1 to {LONGEST_OBJECTIVE}")
         template = {
             "objective": asked,
-            "argv": None
-            if words is None
-            else [self._word(word, subject, f"argv[{at}]") for at, word in enumerate(words)],
-            "env": {name: self._variable(word, subject, f"env.{name}") for name, word in variables.items()},
+            "argv": None if words is None else [self._word(word, subject, "argv", at) for at, word in enumerate(words)],
+            "env": {name: self._variable(word, subject, name) for name, word in variables.items()},
             "value": self.template(input, subject, "input"),
         }
-        place = None if cwd is None else path_text(cwd, f"{subject}: cwd")
+        where = None if cwd is None else path_text(cwd, f"{subject}: cwd")
         return self._add(
             Draft(
                 key=key,
                 label=label,
-                executor=AgentExecutor(external=external, cwd=place),
+                executor=AgentExecutor(external=external, cwd=where),
                 input=template,
                 after=self._keys(after, subject),
                 policy=policy,
@@ -363,7 +362,8 @@ class Build:
         """
         subject = self._check_key(key)
         if kind not in GATES:
-            raise invalid(f"{subject}: there is no gate {kind!r}", f"use one of: {listed(GATES, limit=20)}")
+            todo = did_you_mean(str(kind), GATES, f"use one of: {listed(GATES, limit=20)}")
+            raise invalid(f"{subject}: there is no gate {kind!r}", todo)
         executor = GateExecutor.model_validate({"gate": kind})
         after = self._keys(after, subject)
         return self._add(
@@ -379,13 +379,13 @@ class Build:
             )
         )
 
-    def template(self, value: Any, subject: str, what: str) -> JsonValue:
+    def template(self, value: Any, subject: str, *at: str | int) -> JsonValue:
         """Return what an author wrote as a template, with references where handles stood.
 
         Args:
             value: What was written.
             subject: Whom an error names.
-            what: Which part of it this is.
+            at: Which part of it this is.
 
         Raises:
             HostlerError: It cannot be written as JSON, or holds a handle of another build (invalid-data).
@@ -396,21 +396,21 @@ class Build:
             return self._own(other, subject).as_reference() if isinstance(other, NodeHandle) else NotImplemented
 
         try:
-            return as_template(value, convert, (what,))
+            return as_template(value, convert, at)
         except HostlerError as error:
             raise error if error.what.startswith(subject) else about(subject, error) from error
 
-    def _word(self, value: Any, subject: str, what: str, *, text_only: bool = False) -> JsonValue:
-        word = self.template(value, subject, what)
-        check_word(word, f"{subject}: {what}", text_only=text_only)
+    def _word(self, value: Any, subject: str, *at: str | int, text_only: bool = False) -> JsonValue:
+        word = self.template(value, subject, *at)
+        check_word(word, f"{subject}: {place(at)}", text_only=text_only)
         return word
 
-    def _variable(self, value: Any, subject: str, what: str) -> JsonValue:
+    def _variable(self, value: Any, subject: str, name: str) -> JsonValue:
         """Return a variable of a command: a word, or the name of a secret that it gets only when it starts."""
         secret = name_of(value)
         if secret is None:
-            return self._word(value, subject, what)
-        check_variable(secret, f"{subject}: {what}")
+            return self._word(value, subject, "env", name)
+        check_variable(secret, f"{subject}: env.{name}")
         return {REFERENCE: secret}
 
     def _own(self, handle: NodeHandle, subject: str) -> NodeHandle:
@@ -457,6 +457,7 @@ class Build:
         label: Any = draft.label
         if label is not None and (not isinstance(label, str) or len(label) > 255):
             raise invalid(f"node {draft.key}: its label is no text of at most 255 characters", "shorten it")
+        require_utf8(label or "", f"node {draft.key}: its label")
         self.drafts[draft.key] = draft
         return NodeHandle(draft.key, (), self)
 

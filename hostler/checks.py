@@ -14,6 +14,7 @@ from pydantic_core import ErrorDetails
 from hostler.refusals import first_problem, invalid, listed, one_line, place
 from hostler.schemas import ANYTHING, NoSuchFieldError, Schema, follow, input_schema, kinds
 from hostler.templates import Path
+from hostres.suggestions import nearest
 from store.plans import Executor
 from store.policy import Effect, Policy
 from store.references import REF, Reference
@@ -35,8 +36,9 @@ def check_input(model: type[BaseModel], template: JsonValue, found: list[tuple[P
         HostlerError: A name is unknown or missing, or a value does not fit (invalid-data).
 
     """
-    for problem in _wrong_names(model, template, ("input",)):
-        raise invalid(f"{subject}: {problem}", f"the input is a {model.__name__}: {_takes(model)}")
+    for problem, meant in _wrong_names(model, template, ("input",)):
+        todo = f"did you mean {meant}? " if meant else ""
+        raise invalid(f"{subject}: {problem}", f"{todo}the input is a {model.__name__}: {_takes(model)}")
     if found and not isinstance(template, dict):
         return
     open_fields = {path[0] for path, _ in found if path}
@@ -154,7 +156,8 @@ def _words(found: frozenset[str]) -> str:
     return " or ".join(names[each] for each in sorted(found))
 
 
-def _wrong_names(model: type[BaseModel], template: JsonValue, at: Path) -> Iterator[str]:
+def _wrong_names(model: type[BaseModel], template: JsonValue, at: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield what is wrong with the names of an input, and which was probably meant."""
     if not isinstance(template, dict) or REF in template or _rewrites(model):
         return
     names = {name: _names_of(name, field, model) for name, field in model.model_fields.items()}
@@ -162,17 +165,21 @@ def _wrong_names(model: type[BaseModel], template: JsonValue, at: Path) -> Itera
     if None in known:  # a field that is read from deep inside other names
         return
     if model.model_config.get("extra") != "allow":
-        yield from (f"{place((*at, name))} is no field of it" for name in template if name not in known)
+        free = [each for each in known if each is not None and each not in template]
+        for name in template:
+            if name not in known:
+                near = nearest(name, free)
+                yield f"{place((*at, name))} is no field of it", near and place((*at, near))
     for name, field in model.model_fields.items():
         given = next((each for each in names[name] if each in template), None)
         if given is None:
             if field.is_required():
-                yield f"{place((*at, str(next(iter(names[name]), name))))} is missing"
+                yield f"{place((*at, str(next(iter(names[name]), name))))} is missing", None
             continue
         yield from _wrong_inside(field.annotation, template[given], (*at, given))
 
 
-def _wrong_inside(annotation: Any, template: JsonValue, at: Path) -> Iterator[str]:
+def _wrong_inside(annotation: Any, template: JsonValue, at: Path) -> Iterator[tuple[str, str | None]]:
     inner = _single(annotation)
     if isinstance(inner, type) and issubclass(inner, BaseModel):
         yield from _wrong_names(inner, template, at)

@@ -9,7 +9,9 @@ from typing import Any, Final, Never, NoReturn
 
 from hostler import __version__
 from hostler.commands import COMMANDS, module_of
-from hostres.errors import Code, HostlerError, told
+from hostler.commands.output import print_line
+from hostler.refusals import require_utf8
+from hostres.errors import Code, told
 from hostres.suggestions import did_you_mean
 
 EXIT_USAGE: Final = 2
@@ -37,6 +39,13 @@ class Parser(argparse.ArgumentParser):
         from hostres.masking import own_mask  # noqa: PLC0415 (only where something is wrong)
 
         self.exit(EXIT_USAGE, f"hostler: {own_mask().text(told(Code.USAGE, what, todo))}\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help; argparse keeps to itself that it cannot be written."""
+        if file is sys.stdout:
+            print_line(message.removesuffix("\n"))
+        else:
+            super()._print_message(message, file)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a word that is none of those to choose from."""
@@ -158,18 +167,12 @@ def _refuse_undecodable(arguments: list[str]) -> None:
     if arguments[:1] == ["exec"] or arguments[:2] == [DEBUG, "exec"]:
         return
     for argument in arguments:
-        try:
-            argument.encode()
-        except UnicodeEncodeError:
-            shown = argument.encode("utf-8", "replace").decode()
-            raise HostlerError(
-                Code.INVALID_DATA, f"the argument {shown!r} is not UTF-8", "rename the file, or write the text in UTF-8"
-            ) from None
+        require_utf8(argument, "the argument")
 
 
 class _Version(argparse.Action):
     """Print the version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> Never:
-        sys.stdout.write(f"hostler {__version__}\n")
+        print_line(f"hostler {__version__}")
         parser.exit()

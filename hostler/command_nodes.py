@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from hostler.refusals import first_problem, invalid
+from hostler.refusals import first_problem, invalid, require_utf8
 from hostler.schemas import Schema
 from hostres.errors import Code, HostlerError
 from store.policy import Effect, Policy, Resume
@@ -84,7 +84,7 @@ def output_files(authored: Mapping[Any, Any], subject: str) -> dict[str, str]:
 def _output_name(name: Any, subject: str) -> str:
     if not isinstance(name, str) or not name:
         raise invalid(f"{subject}: {name!r} is no name of an output", "name each output")
-    return name
+    return require_utf8(name, f"{subject}: the output")
 
 
 def _inside(path: Any, subject: str) -> str:
@@ -106,7 +106,7 @@ def path_text(value: Any, subject: str) -> str:
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str) or not text or "\0" in text:
         raise invalid(f"{subject} is {in_words(value)}, not a path", "give a path")
-    return text
+    return require_utf8(text, subject)
 
 
 def check_variable(name: Any, subject: str) -> None:
@@ -121,6 +121,7 @@ def check_variable(name: Any, subject: str) -> None:
             f"{subject}: {name!r} cannot be set in its environment",
             f"use a name without = that does not begin with {RESERVED}",
         )
+    require_utf8(name, f"{subject}: the variable")
 
 
 def check_word(word: Any, subject: str, *, text_only: bool = False) -> None:

@@ -18,7 +18,7 @@ from hostler.faults import naming_line
 from hostler.limits import MAX_NODES
 from hostler.ordering import in_order
 from hostler.places import code_of
-from hostler.refusals import about, invalid, require_utf8
+from hostler.refusals import OTHER_FOLDER, about, invalid, listed, require_utf8
 from hostler.registry import Registry, default_registry
 from hostler.schemas import ANYTHING
 from hostler.templates import located_references
@@ -26,6 +26,7 @@ from hostler.worker_code import check_found
 from hostler.workflows import Workflow
 from hostres.errors import HostlerError
 from hostres.masking import own_mask
+from hostres.suggestions import did_you_mean
 from store.activation import held_back
 from store.delegation import delegation_fault
 from store.envelopes import problems
@@ -139,7 +140,7 @@ def compile_workflow(
         bundle=bundle.data if bundle else None,
         bundle_sha256=bundle.sha256 if bundle else None,
         source=source or located.source,
-        folder=str(require_utf8(folder.absolute(), "the folder of the run")),
+        folder=require_utf8(str(folder.absolute()), "the folder of the run", OTHER_FOLDER),
         operations={
             (each.code.kind, each.code.version): each.code
             for each in build.drafts.values()
@@ -188,16 +189,17 @@ def _checked(draft: Draft, drafts: Mapping[str, Draft]) -> tuple[str, ...]:
         check_input(draft.input_type, draft.input, found, subject)
     for at, reference in found:
         if reference.node not in drafts:
-            raise invalid(f"{subject}: it refers to node {reference.node}, which does not exist", _near(drafts))
+            raise _missing(f"{subject}: it refers to", reference.node, drafts)
         check_reference(draft.accepts, at, reference, drafts[reference.node].output, subject)
     for key in draft.after:
         if key not in drafts:
-            raise invalid(f"{subject}: it comes after node {key}, which does not exist", _near(drafts))
+            raise _missing(f"{subject}: it comes after", key, drafts)
     return tuple(sorted({*(reference.node for _, reference in found), *draft.after}))
 
 
-def _near(drafts: Mapping[str, Draft]) -> str:
-    return f"name one of its {len(drafts)} nodes"
+def _missing(subject: str, key: str, drafts: Mapping[str, Draft]) -> HostlerError:
+    todo = did_you_mean(key, drafts, f"name one of its nodes: {listed(list(drafts))}")
+    return invalid(f"{subject} node {key}, which does not exist", todo)
 
 
 def _planned(draft: Draft, dependencies: tuple[str, ...]) -> PlannedNode:
@@ -225,5 +227,5 @@ def _check_outputs(outputs: JsonValue, drafts: Mapping[str, Draft], workflow: Wo
         raise about(subject, error) from error
     for at, reference in found:
         if reference.node not in drafts:
-            raise invalid(f"{subject}: they refer to node {reference.node}, which does not exist", _near(drafts))
+            raise _missing(f"{subject}: they refer to", reference.node, drafts)
         check_reference(ANYTHING, at, reference, drafts[reference.node].output, subject)

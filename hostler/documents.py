@@ -25,6 +25,8 @@ def read_document(path: Path) -> JsonValue:
 
     """
     data = read_bounded(path)
+    if not data.strip():
+        raise invalid(f"{path} is empty", "write a workflow in it, see docs/graph-files.md")
     try:
         return _PARSERS[path.suffix](data)
     except HostlerError as error:

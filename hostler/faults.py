@@ -26,6 +26,8 @@ def as_fault(error: BaseException, filenames: Collection[str], subject: str) -> 
     where = _line_of(error, filenames) or subject
     if isinstance(error, HostlerError):
         return HostlerError(error.code, one_line(f"{where}: {error.what}"), error.todo)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return invalid(f"{where}: {error.strerror}: {error.filename}", "check that path, or mend that line")
     if isinstance(error, ValidationError):
         said = f"{error.title}: {first_problem(error)}"
     elif isinstance(error, SyntaxError):

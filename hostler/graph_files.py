@@ -128,27 +128,26 @@ def load_graph(path: Path) -> Workflow:
 
     """
     document = read_document(path)
-    try:
-        graph = parse_graph(document, str(path))
-    except HostlerError as error:
-        raise _named(path, document, error) from error
+    graph = _parsed(path, document)
+    _refuse_misspelt_references(path, document, graph)
     inputs = {}
     for name, schema in graph.inputs.items():
         try:
             inputs[name] = _input(name, schema)
         except HostlerError as error:
-            raise about(f"{path}: {place(('inputs', name))}", error) from error
+            raise about(f"{_where(path, 'inputs', name)}: {place(('inputs', name))}", error) from error
 
     def author(build: Build, values: Mapping[str, Any]) -> JsonValue:
         for index, node in enumerate(graph.nodes):
             try:
                 _add(build, node, values)
             except HostlerError as error:
-                raise _named(path, document, about(f"{path}: nodes[{index}]", error)) from error
+                _refuse_unknown(path, document, error)
+                raise about(f"{_where(path, 'nodes', index)}: nodes[{index}]", error) from error
         try:
             return substitute_inputs(graph.outputs, values)
         except HostlerError as error:
-            raise about(f"{path}: outputs", error) from error
+            raise about(f"{_where(path, 'outputs')}: outputs", error) from error
 
     return Workflow(
         id=graph.workflow.id,
@@ -160,41 +159,57 @@ def load_graph(path: Path) -> Workflow:
     )
 
 
-def _named(path: Path, document: JsonValue, error: HostlerError) -> HostlerError:
-    """Return the refusal of a key that nobody knows, where there is one, in place of what follows from it."""
-    from hostler.graph_keys import first_unknown, unknown_key  # noqa: PLC0415 - only where something is wrong
-
-    unknown = first_unknown(document)
-    return error if unknown is None else unknown_key(path, unknown)
-
-
-def parse_graph(document: JsonValue, subject: str) -> Graph:
+def _parsed(path: Path, document: JsonValue) -> Graph:
     """Return the graph that a document describes.
 
-    Args:
-        document: What the file holds.
-        subject: The file, for errors.
-
     Raises:
-        HostlerError: It has another shape (invalid-data with the place in the document).
+        HostlerError: It has another shape (invalid-data with file, line and place).
 
     """
     try:
         graph = Graph.model_validate(document)
     except ValidationError as error:
-        raise invalid(f"{subject}: {first_problem(error)}", "compare it with docs/graph-files.md") from error
+        _refuse_unknown(path, document, error)
+        where = _where(path, *error.errors(include_url=False)[0]["loc"])
+        raise invalid(f"{where}: {first_problem(error)}", "compare it with docs/graph-files.md") from error
     for index, node in enumerate(graph.nodes):
         given = [name for name in EXECUTORS if getattr(node.executor, name) is not None]
-        where = f"{subject}: nodes[{index}].executor"
+        at = ("nodes", index, "executor")
         if len(given) != 1:
             has = " and ".join(given) or "nothing"
-            raise invalid(f"{where}: node {node.key} has {has}", f"give exactly one of {', '.join(EXECUTORS)}")
+            what = f"{_where(path, *at)}: {place(at)}: node {node.key} has {has}"
+            raise invalid(what, f"give exactly one of {', '.join(EXECUTORS)}")
         if given == ["compute"]:
+            what = f"{place((*at, 'compute'))}: node {node.key} names compute code, but a graph file has no code"
             raise invalid(
-                f"{where}.compute: node {node.key} names compute code, but a graph file has no code",
+                f"{_where(path, *at)}: {what}",
                 "use an operation or a command, or write the workflow in Python",
             )
     return graph
+
+
+def _refuse_unknown(path: Path, document: JsonValue, error: Exception) -> None:
+    """Refuse a key that nobody knows, if there is one, in place of what follows from it."""
+    from hostler.graph_keys import first_unknown, unknown_key  # noqa: PLC0415 - only where something is wrong
+
+    unknown = first_unknown(document)
+    if unknown is not None:
+        raise unknown_key(path, unknown) from error
+
+
+def _refuse_misspelt_references(path: Path, document: JsonValue, graph: Graph) -> None:
+    from hostler.graph_keys import misspelt_references, unknown_key  # noqa: PLC0415 - it looks at the models of this module
+
+    misspelt = next(misspelt_references(document, graph.inputs), None)
+    if misspelt is not None:
+        raise unknown_key(path, misspelt)
+
+
+def _where(path: Path, *steps: str | int) -> str:
+    """Return the file with the line of a place in it, or of what that place is in."""
+    from hostler.graph_keys import where  # noqa: PLC0415 - only where something is wrong
+
+    return where(path, steps)
 
 
 def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:

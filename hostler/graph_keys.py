@@ -1,16 +1,18 @@
 """Keys of a graph file that nobody knows: which one it is, in which line, and what was probably meant."""
 
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue
 
+from actors.secrets import REFERENCE as SECRET
 from hostler.graph_files import Graph, Node
 from hostler.refusals import invalid, listed, place
 from hostres.errors import HostlerError
 from hostres.suggestions import nearest
+from store.references import INPUT, REF
 from store.terms import Terms
 from store.workspace import GitWorkspace
 
@@ -51,6 +53,30 @@ def first_unknown(document: JsonValue) -> Unknown | None:
             return found
 
 
+def misspelt_references(
+    document: JsonValue, inputs: Collection[str], at: tuple[str | int, ...] = ()
+) -> Iterator[Unknown]:
+    """Yield what has the shape of a reference under another name, and so would pass as data.
+
+    Args:
+        document: What a file holds, or a part of it.
+        inputs: The inputs of its workflow.
+        at: Where that part stands.
+
+    """
+    if isinstance(document, list):
+        for index, each in enumerate(document):
+            yield from misspelt_references(each, inputs, (*at, index))
+    elif isinstance(document, dict):
+        for name, value in document.items():
+            if name.startswith(REFERENCE) and len(document) == 1 and name not in (REF, INPUT, SECRET):
+                if isinstance(value, dict) and "node" in value and value.keys() <= {"node", "path"}:
+                    yield Unknown((*at, name), (REF,))
+                elif isinstance(value, str) and value in inputs:
+                    yield Unknown((*at, name), (INPUT,))
+            yield from misspelt_references(value, inputs, (*at, name))
+
+
 def unknown_key(path: Path, unknown: Unknown) -> HostlerError:
     """Return the refusal of a key, with file, line and what was probably meant.
 
@@ -59,8 +85,6 @@ def unknown_key(path: Path, unknown: Unknown) -> HostlerError:
         unknown: The key.
 
     """
-    line = line_in(path, unknown.place)
-    where = str(path) if line is None else f"{path} line {line}"
     name = str(unknown.place[-1])
     near = nearest(name, unknown.known)
     todo = (
@@ -69,7 +93,20 @@ def unknown_key(path: Path, unknown: Unknown) -> HostlerError:
         else f"take it out; here may stand {listed(list(unknown.known), limit=20)}"
     )
     inside = f"node {unknown.node}: " if unknown.node else ""
-    return invalid(f"{where}: {inside}there is no key {place(unknown.place)}", todo)
+    return invalid(f"{where(path, unknown.place)}: {inside}there is no key {place(unknown.place)}", todo)
+
+
+def where(path: Path, steps: Sequence[str | int]) -> str:
+    """Return where something stands in a graph file, `<path> line <number>`; the path alone if that cannot be told.
+
+    Args:
+        path: The file.
+        steps: What it is in, step by step; where the last of them are missing, those before them count.
+
+    """
+    ends = range(len(steps), 0, -1)
+    line = next((line for end in ends if (line := line_in(path, steps[:end])) is not None), None)
+    return str(path) if line is None else f"{path} line {line}"
 
 
 def line_in(path: Path, steps: Sequence[str | int]) -> int | None:
@@ -97,6 +134,8 @@ def line_in(path: Path, steps: Sequence[str | int]) -> int | None:
     line = None
     for step in steps:
         if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            if step >= len(node.value):
+                return None
             node = node.value[step]
             line = node.start_mark.line + 1
         elif isinstance(node, yaml.MappingNode):

@@ -48,7 +48,8 @@ def _parsed(name: str, text: str, declared: Input) -> JsonValue:
         kind = declared.schema.get("type")
         wanted = f"its type is {kind}, so" if isinstance(kind, str) else "it is not of type string, so"
         raise invalid(
-            f"input {name}: {error.what}", f"{wanted} write JSON: 3, true, [1, 2], or '\"text\"' with its quotes"
+            f"input {name}: {error.what.removeprefix('$: ')}",
+            f"{wanted} write JSON: 3, true, [1, 2], or '\"text\"' with its quotes",
         ) from error
 
 

@@ -1,7 +1,6 @@
 """How this package says no: the one-line errors that authoring, planning and loading share."""
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hostres.errors import Code, HostlerError
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 LINE_CHARACTERS: Final = 400
+OTHER_FOLDER: Final = "rename it, or use another folder"
 
 
 def invalid(what: str, todo: str) -> HostlerError:
@@ -26,19 +26,24 @@ def invalid(what: str, todo: str) -> HostlerError:
     return HostlerError(Code.INVALID_DATA, one_line(what), one_line(todo))
 
 
-def require_utf8(path: Path, what: str) -> Path:
-    """Return *path*, which is going to be stored and shown.
+def require_utf8(text: str, subject: str, todo: str = "rename the file, or write the text in UTF-8") -> str:
+    """Return *text*, which is going to be stored and shown.
+
+    Args:
+        text: Names of files may hold any bytes.
+        subject: What it is, for the error.
+        todo: What to do about it.
 
     Raises:
-        HostlerError: invalid-data: its name is not UTF-8.
+        HostlerError: invalid-data: it is not UTF-8.
 
     """
     try:
-        str(path).encode()
+        text.encode()
     except UnicodeEncodeError:
-        shown = str(path).encode("utf-8", "replace").decode()
-        raise invalid(f"{what} {shown} has a name that is not UTF-8", "rename it, or use another folder") from None
-    return path
+        shown = text.encode("utf-8", "replace").decode()
+        raise invalid(f"{subject} {shown!r} is not UTF-8", todo) from None
+    return text
 
 
 def about(subject: str, error: HostlerError) -> HostlerError:
@@ -89,10 +94,11 @@ def first_problem(
         counts: Whether a problem counts; nothing is returned if none does.
 
     """
-    problems = [each for each in error.errors(include_url=False, include_context=False) if counts(each)]
+    from store.misfits import misfit  # noqa: PLC0415 - only where something is wrong
+
+    problems = [each for each in error.errors(include_url=False) if counts(each)]
     if not problems:
         return ""
-    where = place((*inside, *problems[0]["loc"]))
-    said = one_line(problems[0]["msg"])
+    said = one_line(misfit(place((*inside, *problems[0]["loc"])), problems[0]))
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return f"{where}: {said}{more}" if where else f"{said}{more}"
+    return f"{said}{more}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from hostler.refusals import invalid, require_utf8
+from hostler.refusals import OTHER_FOLDER, invalid, require_utf8
 
 HOME: Final = "HOSTLER_HOME"
 
@@ -22,7 +22,9 @@ def state_folder(environ: Mapping[str, str]) -> Path:
 
     """
     named = environ.get(HOME)
-    return require_utf8(_named(named) if named else _usual(), "the state folder")
+    folder = _named(named) if named else _usual()
+    require_utf8(str(folder), "the state folder", OTHER_FOLDER)
+    return folder
 
 
 def _usual() -> Path:

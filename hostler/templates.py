@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, JsonValue
 
-from hostler.refusals import invalid, place
+from hostler.refusals import invalid, place, require_utf8
 from store.references import INPUT, REF, Reference, references
 
 DEEPEST: Final = 100
@@ -32,7 +32,9 @@ def as_template(value: Any, convert: Convert, at: Path = ()) -> JsonValue:
         HostlerError: Something has no JSON form (invalid-data naming its place).
 
     """
-    if value is None or type(value) in (str, int, float, bool):
+    if type(value) is str:
+        return value if value.isascii() else require_utf8(value, place(at))
+    if value is None or type(value) in (int, float, bool):
         return value  # type: ignore[no-any-return] # narrowed by type() above
     if len(at) > DEEPEST:
         raise invalid(f"{place(at[:3])}… is nested deeper than {DEEPEST} levels", "use flatter values")
@@ -45,7 +47,7 @@ def as_template(value: Any, convert: Convert, at: Path = ()) -> JsonValue:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, PurePath):
-        return os.fspath(value)
+        return require_utf8(os.fspath(value), place(at))
     converted = convert(value)
     if converted is not NotImplemented:
         return converted
@@ -60,7 +62,7 @@ def as_template(value: Any, convert: Convert, at: Path = ()) -> JsonValue:
 def _name(name: Any, at: Path) -> str:
     if not isinstance(name, str):
         raise invalid(f"{place(at) or 'the value'} has the key {name!r}, which is no string", "use strings as keys")
-    return str(name)
+    return name if name.isascii() else require_utf8(str(name), f"{place(at)}: the key")
 
 
 def located_references(template: JsonValue, at: Path = ()) -> Iterator[tuple[Path, Reference]]:

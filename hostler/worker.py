@@ -198,7 +198,8 @@ class _Work:
         return lambda: code.function(context, argument)
 
     def _make_context(self) -> "Context":
-        from actors.context import Assignment, Context  # noqa: PLC0415 - trusted code has no context
+        from actors.assignment import Assignment  # noqa: PLC0415 - trusted code has no context
+        from actors.context import Context  # noqa: PLC0415 - likewise
 
         start = self._start
         lease = None

@@ -157,7 +157,7 @@ def run_both(talk: Path, out: Path, environ: Mapping[str, str], *, whisper: bool
     try:
         for name in NAMES:
             argv = [sys.executable, "-m", "hostler", "run", "examples/podcast.py"]
-            argv += ["-i", f"source={talk}", "-i", f"out={out / name}"]
+            argv += ["-i", f"source={talk}", "-i", f"out={out / name}", "-i", "overwrite=true"]
             argv += [] if whisper else ["-i", "whisper=false"]
             process = subprocess.Popen(
                 argv,

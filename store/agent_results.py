@@ -157,6 +157,7 @@ def _malformed(why: str, data: bytes, secrets: Sequence[str], value: JsonValue =
 
 
 def _first(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_input=False)[0]
-    path = ".".join(str(part) for part in fault["loc"])
-    return f"{path}: {fault['msg']}" if path else str(fault["msg"])
+    from store.misfits import misfit  # noqa: PLC0415 - only where something is wrong
+
+    fault = error.errors(include_url=False)[0]
+    return misfit(".".join(map(str, fault["loc"])), fault)

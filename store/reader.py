@@ -1,72 +1,33 @@
 """Looking into the run store: one snapshot a call, on a connection of its own, also where nothing can be written."""
 
 import sqlite3
-from collections.abc import Iterator
-from typing import Any, Final, NoReturn
+from typing import NoReturn
 
 from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
-from store import chain
 from store.budgets import Ledger
 from store.claiming import load_grants, load_receipts, load_value
 from store.content import Content
-from store.contracts import Event, EventKind, Grant, NodeRecord, Request, RunRecord, Summary
+from store.contracts import Grant, NodeRecord, Request, RunRecord, Summary
 from store.database import reading
 from store.faults import damaged, note_damage
 from store.heads import read_head
 from store.home import Home
 from store.hosts import host_alive
-from store.lazy_dataclass import dataclass
 from store.ledgers import read_ledgers
-from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt
 from store.records import decode, verified
 from store.requests import decode_request, is_cancelled
-from store.run_list import Owner, RunList, known_status, unknown_run
+from store.run_list import Owner, known_status, unknown_run
+from store.run_log import RunLog
+from store.run_view import RunView
 from store.service import ToDo, to_do
 from store.values import Domain
 
-_EVENTS_AT_ONCE: Final = 500
-_EVENTS_BEFORE: Final = "SELECT seq, event, sha256 FROM events WHERE run = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
-_LOG_CUT: Final = f'"kind":"{EventKind.LOG_CUT}"'.encode()
-_ANSWERS: Final = frozenset({EventKind.REQUEST, EventKind.REQUEST_REFUSED})
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
-    """What is known of a run as a whole.
-
-    Attributes:
-        cancelled: Whether somebody ever asked to cancel the whole run.
-        imported_sha256: Digest of the archive that it was brought in from, if it was.
-        ledgers: What its nodes reserved and spent.
-
-    """
-
-    record: RunRecord
-    status: RunStatus
-    started_at: str | None
-    finished_at: str | None
-    owner: Owner | None
-    summary: Summary | None
-    cancelled: bool
-    imported_sha256: str | None = None
-    ledgers: tuple[Ledger, ...] = ()
-
-    @property
-    def owned(self) -> bool:
-        """Whether a live host works on it."""
-        return self.owner is not None and self.owner.alive
-
-    @property
-    def imported(self) -> bool:
-        """Whether it is a mere record, which nobody goes on with."""
-        return self.imported_sha256 is not None
-
-
-class Reader(RunList):
+class Reader(RunLog):
     """Reads runs; a context manager.
 
     Args:
@@ -259,25 +220,6 @@ class Reader(RunList):
         rows = self._of_run(run_id, "SELECT record, sha256, request_id FROM requests WHERE run = ? ORDER BY rowid")
         return tuple(decode_request(*row) for row in rows)
 
-    def answer(self, run_id: str, request_id: str) -> Event | None:
-        """Return the event by which the owner of a run took a request up or refused it; None if it still waits.
-
-        Raises:
-            HostlerError: not-found; invalid-data, naming the event.
-
-        """
-        query = "SELECT 1 FROM requests WHERE run = ? AND request_id = ? AND consumed_generation IS NOT NULL"
-        if not self._of_run(run_id, query, request_id):
-            return None
-        before = (1 << 63) - 1
-        while rows := self._of_run(run_id, _EVENTS_BEFORE, before, _EVENTS_AT_ONCE):  # it is among the last ones
-            for seq, data, sha256 in rows:
-                event = chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=None)
-                if event.kind in _ANSWERS and event.data.get("request_id") == request_id:
-                    return event
-            before = rows[-1][0]
-        return None
-
     def output(self, run_id: str, node: str) -> JsonValue:
         """Return what a node gave, verified.
 
@@ -295,59 +237,6 @@ class Reader(RunList):
             self._not_found(f"node {node} of run {run_id} has no output", f"see `hostler show {run_id}`")
         sha256, inline = rows[0]
         return load_value(self._content, sha256, inline, f"output of node {node} of run {run_id}")
-
-    def events(self, run_id: str, *, after: int = 0) -> Iterator[Event]:
-        """Yield a run's log in order, each event's digest and place in the chain verified.
-
-        Args:
-            run_id: The run.
-            after: Number of the last event already seen.
-
-        Raises:
-            HostlerError: not-found; invalid-data, naming the event.
-
-        """
-        prev = chain.GENESIS if after == 0 else None
-        while True:  # in bites, so that a slow reader does not keep the write-ahead log from being checkpointed
-            rows = self._of_run(
-                run_id,
-                "SELECT seq, event, sha256 FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?",
-                after,
-                _EVENTS_AT_ONCE,
-            )
-            for seq, data, sha256 in rows:
-                if seq != after + 1:
-                    raise damaged(f"event {after + 1} of run {run_id}", "it is missing")
-                yield chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=prev)
-                after, prev = seq, sha256
-            if len(rows) < _EVENTS_AT_ONCE:
-                return
-
-    def log_cuts(self, run_id: str) -> tuple[Event, ...]:
-        """Return the events that tell of logs that the disk did not take whole, oldest first.
-
-        Raises:
-            HostlerError: not-found; invalid-data, naming the event.
-
-        """
-        query = "SELECT seq, event, sha256 FROM events WHERE run = ? AND instr(event, ?) ORDER BY seq"
-        rows = self._of_run(run_id, query, _LOG_CUT)
-        found = (chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=None) for seq, data, sha256 in rows)
-        return tuple(event for event in found if event.kind is EventKind.LOG_CUT)
-
-    def _of_run(self, run_id: str, query: str, *values: object) -> list[Any]:
-        if self._connection is None:
-            raise unknown_run(run_id)
-        with reading(self._connection, self.home.database):
-            return self._connection.execute(query, (self._number(run_id), *values)).fetchall()
-
-    def _number(self, run_id: str) -> int:
-        assert self._connection is not None
-        row = self._connection.execute("SELECT run FROM runs WHERE run_id = ?", (run_id,)).fetchone()
-        if row is None:
-            raise unknown_run(run_id)
-        number: int = row[0]
-        return number
 
     def _by_digest(self, table: str, domain: Domain, sha256: str, what: str, *, named_in: str | None = None) -> bytes:
         """Return the bytes with that digest; those that a run names in its column *named_in* must be there."""

@@ -10,7 +10,7 @@ from hostler.views.terminal import duration, harmless
 from store.contracts import NodeRecord
 from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus, Status
 from store.plans import GraphPlan
-from store.reader import RunView
+from store.run_view import RunView
 
 COMPLETED: Final = 0
 FAILED: Final = 1

@@ -17,7 +17,7 @@ _kept: list[IO[str]] = []
 
 def print_line(text: str) -> None:
     """Write one line, or several, at once, so that a reader at the other end of a pipe has it now."""
-    _write(sys.stdout, text)
+    _write(sys.stdout, f"{text}\n")
 
 
 def print_xml(text: str) -> None:
@@ -25,8 +25,7 @@ def print_xml(text: str) -> None:
     stream = sys.stdout
     if codecs.lookup(stream.encoding or "utf-8").name != "utf-8":
         text = text.encode("ascii", "xmlcharrefreplace").decode()
-    stream.write(text)
-    stream.flush()
+    _write(stream, text)
 
 
 def print_json(value: Mapping[str, Any], *, compact: bool = False) -> None:
@@ -40,7 +39,7 @@ def print_json(value: Mapping[str, Any], *, compact: bool = False) -> None:
     import orjson  # noqa: PLC0415  the list of runs is there before it is imported
 
     text = orjson.dumps(versioned(value), option=0 if compact else orjson.OPT_INDENT_2).decode()
-    _write(_kept[-1] if _kept else sys.stdout, text)
+    _write(_kept[-1] if _kept else sys.stdout, f"{text}\n")
 
 
 def width() -> int:
@@ -100,7 +99,7 @@ def _set_aside(stdout: IO[str], undone: contextlib.ExitStack) -> IO[str]:
 
 def _write(stream: IO[str], text: str) -> None:
     try:
-        stream.write(f"{text}\n")
+        stream.write(text)
         stream.flush()
     except OSError as error:
         if error.filename is None:

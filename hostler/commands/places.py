@@ -14,7 +14,8 @@ from store.contracts import NodeRecord
 from store.home import Home
 from store.patterns import NEWEST, PREFIX
 from store.plans import GraphPlan
-from store.reader import Reader, RunView
+from store.reader import Reader
+from store.run_view import RunView
 
 
 @contextmanager

@@ -23,10 +23,11 @@ from store.home import Home
 from store.lazy_dataclass import dataclass
 from store.patterns import SHA256_PATTERN
 from store.plans import GraphPlan
-from store.reader import Reader, RunView
+from store.reader import Reader
 from store.receipts import FIELD
 from store.requests import cancel_id, post
 from store.rules import Matter
+from store.run_view import RunView
 from store.service import service_alive
 
 ANSWER_S: Final = 10.0

@@ -11,7 +11,8 @@ from hostres.folders import machine_folder
 from hostres.top import snapshot
 from store.clock import SystemClock
 from store.lifecycle import RUN_FINAL
-from store.reader import Reader, RunView
+from store.reader import Reader
+from store.run_view import RunView
 
 
 def timeline_of(reader: Reader, run_id: str) -> Timeline:

@@ -11,7 +11,7 @@ from store.budgets import Books, Holder, Ledger, Misfit
 from store.contracts import NodeRecord
 from store.lifecycle import RUN_RESTING, Status
 from store.plans import GraphPlan
-from store.reader import RunView
+from store.run_view import RunView
 
 NAMES: Final = {"tokens": "tokens", "cost": "cost", "seconds": "s", "tasks": "tasks", "retries": "retries"}
 

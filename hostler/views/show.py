@@ -19,7 +19,7 @@ from store.contracts import Event, Grant, NodeRecord
 from store.evidence import documents
 from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
 from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
-from store.reader import RunView
+from store.run_view import RunView
 
 CANCELLING: Final = " (cancelling)"
 """Beside what still runs although it was cancelled: it is not called so before nothing of it lives."""

@@ -1,7 +1,7 @@
 """What of a run waits for a person, and the exact command that moves it."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from hostler.views.naming import executor_name
 from store.contracts import NodeRecord
@@ -10,6 +10,10 @@ from store.lazy_dataclass import dataclass
 from store.lifecycle import RESTING, Status
 from store.plans import GraphPlan, PlannedNode
 from store.policy import FailureCode
+
+INTERRUPTED: Final = (
+    "it was interrupted; its effect may have happened (--completed) or not (--failed; --retry runs it again)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +73,11 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
             message = f"{executor_name(planned.executor)} wants to run; its effect is {planned.policy.effect}"
             command = f"hostler approve {run_id} {node.key} --plan {node.frozen_sha256}"
         case Status.AMBIGUOUS:
-            message = "it was interrupted; its effect may or may not have happened"
-            command = f"hostler settle {run_id} {node.key}"
-            otherwise = tuple(f"{command} {how}" for how in ("--completed FILE", "--failed", "--retry"))
+            message = INTERRUPTED
+            command, *others = (
+                f"hostler settle {run_id} {node.key} {how}" for how in ("--failed", "--retry", "--completed FILE")
+            )
+            otherwise = tuple(others)
         case Status.AMBIGUOUS_CODE:
             message = "trusted code was interrupted; it may or may not have run to its end"
             command = f"hostler replay {run_id} {node.key}"

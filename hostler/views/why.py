@@ -15,7 +15,7 @@ from store.contracts import NodeRecord
 from store.lazy_dataclass import dataclass
 from store.lifecycle import FINAL, LIVE, RUN_FINAL, RUN_RESTING, Status
 from store.plans import GraphPlan, PlannedNode
-from store.reader import RunView
+from store.run_view import RunView
 
 _RECORD: Final = "The run was imported: a record of what was done elsewhere, with which nobody goes on."
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from actors.context import Assignment, Context
+from actors.assignment import Assignment
+from actors.context import Context
 from actors.control import Control
 from actors.outcomes import Value
 from actors.worker import perform_in_worker

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.actions import TakePulse
-from actors.context import Assignment, Context
+from actors.assignment import Assignment
+from actors.context import Context
 from actors.control import Control, OperationAborted
 from actors.executor import Port
 from actors.frames import Channel, Frame

@@ -6,7 +6,8 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-from actors.context import Assignment, Host, OperationFailed
+from actors.assignment import Assignment, Host
+from actors.context import OperationFailed
 from actors.control import Control
 from actors.operations import Operation
 from actors.outcomes import Aborted, Failed

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from actors.context import Assignment, Context, OperationFailed
+from actors.assignment import Assignment
+from actors.context import Context, OperationFailed
 from actors.control import Control
 from actors.operations import Entry
 from actors.outcomes import Aborted, Failed, Value

@@ -1,36 +1,21 @@
 """A share of `scripts/stress-admission`: random SIGKILL and SIGSTOP of holders, waiters and children."""
 
-import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 from hostres.folders import machine_folder
+from scripts import stress_admission as stress
+from scripts import stress_observer as observer
 from tests.hostres.support import coordinator
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 SECONDS, LEAST = 10, 6
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-stress: Any = load("stress_admission")
-observer: Any = load("stress_observer")
 
 
 def test_admission_keeps_its_promises_whoever_is_killed_or_stopped() -> None:

@@ -7,8 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, chdir
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ import pytest
 
 from scripts.demo_report import most_at_once, steps_of
 from tests.docs.blocks import ROOT
-from tests.end_to_end.support import hostler, read_until, started, statuses, told
+from tests.end_to_end.support import hostler, read_until, refused, running, started, statuses, told
 from tests.hostler.operations.support import clip, needs_av, needs_ffmpeg
 from tests.support import until
 
@@ -50,23 +49,38 @@ def test_an_example_says_how_it_is_run_and_a_test_runs_it(path: Path) -> None:
     assert path.stem in tests.read_text(encoding="utf-8")
 
 
-@contextmanager
-def program(name: str, *words: str, cwd: Path) -> "Iterator[subprocess.Popen[str]]":
+def program(name: str, *words: str, cwd: Path) -> "AbstractContextManager[subprocess.Popen[str]]":
     """Start an example that is a program; it is killed if it is still there at the end."""
-    process = subprocess.Popen(
-        [sys.executable, str(EXAMPLES / name), *words],
-        cwd=cwd,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    return running(sys.executable, str(EXAMPLES / name), *words, cwd=cwd, stdin=subprocess.PIPE)
+
+
+@pytest.mark.parametrize(
+    ("typed", "says", "code"),
+    [
+        ("clip.py", "give a file to make", 2),
+        ("clip.py talk.mp4 long", "give a file to make", 2),
+        ("clip.py talk.mp4 1 2", "give a file to make", 2),
+        pytest.param(
+            "clip.py nowhere/talk.mp4 1", "No such file or directory", 1, marks=[pytest.mark.media, needs_ffmpeg]
+        ),
+        ("worker.py", "give it a name", 2),
+        ("worker.py ann bob", "give it a name", 2),
+        ("worker.py ''", "is no name of a worker", 1),
+        ("desktop.py talk.mp4", "it takes no words", 2),
+        ("stand_in_agent.py", "is no request", 2),
+    ],
+)
+def test_an_example_that_is_started_wrongly_says_so_in_one_line(
+    typed: str, says: str, code: int, tmp_path: Path
+) -> None:
+    """Nothing on standard input, no film at hand, too few or too many words."""
+    name, *words = shlex.split(typed)
+    with program(name, *words, cwd=tmp_path) as process:
+        printed, error = process.communicate(timeout=30)
+        assert (process.returncode, printed) == (code, "")
+    assert error.startswith(f"{name.removesuffix('.py')}: ")
+    assert says in error
+    assert error.count("\n") == 1
 
 
 def type_into(process: "subprocess.Popen[str]", line: str) -> None:
@@ -99,6 +113,50 @@ def test_two_batches_at_once_never_have_more_than_the_machine(tmp_path: Path) ->
     assert len([step for step in steps if step.claims.get("ffmpeg")]) == 4
     assert most_at_once(steps)["ffmpeg"] == 1
     assert sorted(path.name for path in (tmp_path / "out").rglob("*.mp4")) == ["0.mp4", "0.mp4", "1.mp4", "1.mp4"]
+
+
+def test_a_batch_refuses_films_that_it_cannot_name_before_it_makes_any(tmp_path: Path) -> None:
+    """A name that is not UTF-8, a folder without films, one that is not there: each in one line that names it."""
+    batch = str(EXAMPLES / "batch.py")
+    (tmp_path / "films").mkdir()
+    Path(os.fsdecode(os.fsencode(tmp_path / "films") + b"/caf\xe9.mp4")).touch()
+    (tmp_path / "none").mkdir()
+    for folder, says in (
+        ("films", "films/caf?.mp4' is not UTF-8; rename the file"),
+        ("none", "there is no film in "),
+        ("nowhere", "nowhere; check that path"),
+    ):
+        error = refused("run", batch, "-i", f"folder={tmp_path / folder}", "-i", f"out={tmp_path}", code=2)
+        assert says in error
+    assert hostler("runs") == "no runs\n"
+
+
+def test_films_that_differ_in_their_suffix_alone_get_names_of_their_own(tmp_path: Path) -> None:
+    for name in ("talk.mov", "talk.mp4", "walk.mp4"):
+        (tmp_path / name).touch()
+    plan = told("plan", str(EXAMPLES / "batch.py"), "-i", f"folder={tmp_path}", "-i", "out=small")
+    targets = [node["input"]["target"] for node in plan["nodes"] if node["key"].endswith("publish")]
+    assert targets == ["small/talk.mov.mp4", "small/talk.mp4.mp4", "small/walk.mp4"]
+
+
+@pytest.mark.media
+@needs_ffmpeg
+@needs_av
+@pytest.mark.parametrize("words", [["batch.py", "folder=."], ["podcast.py", "source=talk.mp4", "whisper=false"]])
+def test_an_example_replaces_nothing_of_yours_unless_it_is_told_to(words: list[str], tmp_path: Path) -> None:
+    """As docs/media.md says of the operation that gives the files their names."""
+    clip(tmp_path / "talk.mp4", seconds=1)
+    (tmp_path / "out").mkdir()
+    mine = tmp_path / "out" / "talk.mp4"
+    mine.write_text("mine")
+    name, *pairs = words
+    asked = ["run", str(EXAMPLES / name), *(word for pair in [*pairs, "out=out"] for word in ("-i", pair))]
+    with chdir(tmp_path):
+        hostler(*asked, code=1)
+        assert mine.read_text() == "mine"
+        assert "talk.mp4 exists and has other content" in hostler("show", "-")
+        hostler(*asked, "-i", "overwrite=true")
+    assert mine.read_bytes()[4:8] == b"ftyp"
 
 
 def test_agents_plan_a_person_agrees_and_a_worker_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -87,13 +87,21 @@ def told(*arguments: str, code: int = 0) -> Any:
     return json.loads(hostler(*arguments, "--json", code=code))
 
 
-@contextmanager
-def started(*arguments: str, **environ: str) -> "Iterator[subprocess.Popen[str]]":
+def started(*arguments: str, **environ: str) -> "AbstractContextManager[subprocess.Popen[str]]":
     """Start a command; it is killed if it is still there at the end."""
+    return running(*PROGRAM, *arguments, environ=environ)
+
+
+@contextmanager
+def running(
+    *argv: str, environ: Mapping[str, str] | None = None, cwd: Path | None = None, stdin: int = subprocess.DEVNULL
+) -> "Iterator[subprocess.Popen[str]]":
+    """Start a program; it is killed if it is still there at the end."""
     process = subprocess.Popen(
-        [*PROGRAM, *arguments],
-        env={**os.environ, **environ},
-        stdin=subprocess.DEVNULL,
+        argv,
+        cwd=cwd,
+        env={**os.environ, **(environ or {})},
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,29 +1,13 @@
 """The demo's closing table and its verdict, from made-up events."""
 
-import importlib.util
-import sys
 from collections.abc import Mapping
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from scripts import demo_report as report
+
 SECOND = 1_000_000_000
-SCRIPTS = Path(__file__).parents[2] / "scripts"
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-report: Any = load("demo_report")
 
 
 def story(

@@ -108,7 +108,7 @@ def test_an_interrupted_effect_rests_until_a_person_settles_it(tmp_path: Path) -
     assert find_leftovers(run_id) == [], "what the dead attempt left is ended first"
     (waiting,) = shown(run_id)["waiting_on"]
     assert waiting["reason"] == "ambiguous"
-    assert waiting["command"] == f"hostler settle {run_id} pay"
+    assert waiting["command"] == f"hostler settle {run_id} pay --failed"
     assert waiting["command"] in out
 
     assert "--completed FILE" in refused("settle", run_id, "pay", code=2)
@@ -126,7 +126,10 @@ def test_an_effect_that_did_not_happen_is_settled_to_run_again(tmp_path: Path) -
     run_id = killed(workflow, node="pay")
     hostler("resume", run_id, code=3)
     assert refused("settle", run_id, "pay", "--retry", code=5, HOSTLER_PRINCIPAL="bot")
-    hostler("settle", run_id, "pay", "--retry")
+    (waiting,) = shown(run_id)["waiting_on"]
+    _, *words = waiting["otherwise"][0].split()
+    assert words[-1] == "--retry"
+    assert "may run again" in hostler(*words)
     with started("resume", run_id) as run:
         read_until(run, "running  (attempt 2)")
         let_go(fifo)

@@ -63,10 +63,12 @@ def test_a_run_with_closed_streams_runs_to_its_end(tmp_path):
     assert show()["status"] == "completed"
 
 
-def test_a_full_standard_output_is_told_in_one_line_and_is_no_bug(tmp_path):
+@pytest.mark.parametrize("words", ["plan GRAPH", "plan GRAPH --format svg", "--help", "run --help", "--version"])
+def test_a_full_standard_output_is_told_in_one_line_and_is_no_bug(words, tmp_path):
+    path = graph(tmp_path)
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "hostler", "plan", graph(tmp_path)],
+            [sys.executable, "-m", "hostler", *(path if word == "GRAPH" else word for word in words.split())],
             env={**os.environ, **ENVIRONMENT},
             stdout=full,
             stderr=subprocess.PIPE,
@@ -196,7 +198,7 @@ def test_a_folder_whose_name_is_not_utf_8_is_named_before_anything_is_stored(tmp
         check=False,
     )
     assert done.returncode == 2
-    assert "has a name that is not UTF-8" in done.stderr
+    assert "caf?' is not UTF-8; rename it, or use another folder" in done.stderr
     home = subprocess.run(
         [sys.executable, "-m", "hostler", "runs"],
         env={**os.environb, b"PYTHONPATH": os.fsencode(ROOT), b"HOSTLER_HOME": odd},

@@ -212,12 +212,12 @@ def test_a_retry_outside_its_bounds_is_refused_with_its_place(tmp_path: Path, re
 @pytest.mark.parametrize(
     ("document", "says"),
     [
-        ([], "Input should be a valid dictionary"),
-        ({"nodes": []}, "workflow: Field required"),
-        (changed(workflow={"id": "Bad Id"}), "workflow.id: String should match pattern"),
-        (changed(workflow={"id": "x", "version": 0}), "workflow.version: Input should be greater than or equal to 1"),
+        ([], "it is not an object"),
+        ({"nodes": []}, "workflow is missing"),
+        (changed(workflow={"id": "Bad Id"}), "line 1: workflow.id is not a name: lower-case words joined by"),
+        (changed(workflow={"id": "x", "version": 0}), "line 1: workflow.version is less than 1"),
         (changed(wrokflow=1), "there is no key wrokflow; did you mean workflow?"),
-        (changed(nodes={}), "nodes: Input should be a valid list"),
+        (changed(nodes={}), "nodes is not a list"),
         (changed(nodes=[], outputs=None), "workflow demo has no nodes"),
         (node(inptu=1), "there is no key nodes[0].inptu; did you mean nodes[0].input?"),
         (node(executor={}), "nodes[0].executor: node a has nothing; give exactly one of operation, command"),
@@ -230,17 +230,23 @@ def test_a_retry_outside_its_bounds_is_refused_with_its_place(tmp_path: Path, re
             "nodes[0].executor.compute: node a names compute code, but a graph file has no code",
         ),
         (node(executor={"gate": "door"}), "nodes[0]: node a: there is no gate 'door'"),
+        (node(executor={"gate": "publicaton"}), "did you mean publication? use one of: activation"),
         (node(executor={"operation": "files.publish"}), "'files.publish' does not name an operation"),
         (node(key="A"), "nodes[0]: node 'A': a key is"),
-        (node(after=["b"]), "node a: it comes after node b, which does not exist"),
+        (node(after=["b"]), "node a: it comes after node b, which does not exist; name one of its nodes: a"),
         (node(after=["a"]), "node a: it waits for itself"),
-        (node(after="b"), "nodes[0].after: Input should be a valid list"),
+        (node(after="b"), "nodes[0].after is not a list"),
+        (
+            node(input={"a": [{"$reff": {"node": "b"}}]}),
+            "key nodes[0].input.a[0].$reff; did you mean nodes[0].input.a[0].$ref?",
+        ),
+        (node(input={"$inputs": "times"}), "key nodes[0].input.$inputs; did you mean nodes[0].input.$input?"),
         (node(input={"$input": "none"}), "nodes[0]: $: there is no workflow input none"),
         (node(input={"x": {"$ref": {"node": "b"}}}), "node a: it refers to node b, which does not exist"),
-        (command(argv=[]), "nodes[0].executor.command.argv: List should have at least 1 item"),
+        (command(argv=[]), "nodes[0].executor.command.argv is empty"),
         (command(argv=[True]), "node a: argv[0] is true or false"),
         (command(cwd={"$input": "times"}), "node a: cwd is 3, not a path"),
-        (command(effect="some"), "nodes[0].executor.command.effect: Input should be"),
+        (command(effect="some"), "nodes[0].executor.command.effect is not 'pure', "),
         (command(effect="trusted-code"), "node a: trusted-code and explicit-code-replay are derived"),
         (command(outputs={"o": "../x"}), "output o is '../x', which is no path inside the workspace"),
         (changed(outputs={"x": {"$input": "none"}}), "outputs: $.x: there is no workflow input none"),
@@ -248,7 +254,7 @@ def test_a_retry_outside_its_bounds_is_refused_with_its_place(tmp_path: Path, re
         (changed(inputs={"x": {"type": "strin"}}), "inputs.x: type: 'strin' is not valid under any of"),
         (changed(inputs={"x": {"type": "integer", "default": "a"}}), "inputs.x: its default: 'a' is not of type"),
         (changed(inputs={"9x": {}}), "it is no name for an input"),
-        (changed(inputs={"x": True}), "inputs.x: Input should be a valid dictionary"),
+        (changed(inputs={"x": True}), "inputs.x is not an object"),
         (changed(nodes=[GRAPH["nodes"][0]] * 2), "nodes[1]: node write: there are two nodes of that key"),
     ],
 )
@@ -393,7 +399,13 @@ def test_an_input_can_never_act_as_a_reference(tmp_path: Path) -> None:
         ("a.yaml", "x: [1\n", "it is not YAML: expected ',' or ']', but got"),
         ("a.yaml", "x: &a [*a]\n", "its aliases make it too large"),
         ("a.yaml", "x: 1\n---\ny: 2\n", "it is not YAML: but found another document"),
-        ("a.yml", "", "Input should be a valid dictionary"),
+        ("a.yml", "", "a.yml is empty; write a workflow in it"),
+        ("a.toml", " \n", "a.toml is empty"),
+        ("a.json", "", "a.json is empty"),
+        ("a.toml", "# nothing\n", "workflow is missing"),
+        ("a.toml", "[workflow]\n\n[[nodes]]\nkey = 'a'\n", "line 1: workflow.id is missing"),
+        ("a.toml", "[workflow]\nid = 'a'\n\n[[nodes]]\nkey = 3\n", "line 5: nodes[0].key is not text"),
+        ("a.yaml", "workflow:\n  id: 3\nnodes: []\n", "line 2: workflow.id is not text"),
     ],
 )
 def test_what_a_language_would_let_through_is_refused_with_its_place(
@@ -466,7 +478,7 @@ def test_an_agent_is_authored_with_or_without_a_program(tmp_path: Path) -> None:
     assert second.dependencies == ("plan",)
     assert (second.policy.max_output_bytes, second.policy.retry.attempts) == (5000, 2)
     wrong = {**document, "nodes": [{"key": "a", "executor": {"agent": {"argv": ["x"]}}}]}
-    assert "nodes[0].executor.agent.objective: Field required" in refusal(write(tmp_path, wrong))
+    assert "nodes[0].executor.agent.objective is missing" in refusal(write(tmp_path, wrong))
 
 
 def test_budgets_parents_owners_and_caps_are_part_of_the_plan(tmp_path: Path) -> None:

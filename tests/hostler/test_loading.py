@@ -124,7 +124,7 @@ def test_a_text_that_names_nothing_says_what_would(tmp_path: Path, text: str, sa
         ("import no_such_thing\n", 1, "ModuleNotFoundError: No module named 'no_such_thing'"),
         ("raise SystemExit(3)\n", 1, "SystemExit: 3"),
         ("x = 1\nassert x == 2\n", 2, "AssertionError"),
-        ("from hostler import Policy\nPolicy(effect='bad')\n", 2, "Policy: effect: Input should be 'pure'"),
+        ("from hostler import Policy\nPolicy(effect='bad')\n", 2, "Policy: effect is not 'pure'"),
         (
             "from hostler import operation\n@operation('demo.x')\ndef f(ctx, input):\n    pass\n",
             2,

@@ -13,7 +13,8 @@ from typing import Any, cast
 
 import pytest
 
-from actors.context import Assignment, Context
+from actors.assignment import Assignment
+from actors.context import Context
 from actors.control import Control
 from actors.outcomes import Failed
 from actors.worker import perform_in_worker

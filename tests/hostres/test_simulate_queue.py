@@ -1,31 +1,17 @@
 """The simulator compares rules on one trace, and one of them is the machine's own code."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from hostres import queue
+from scripts import simulate_queue as simulator
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 JOBS = 1500
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("simulate_queue", SCRIPTS / "simulate_queue.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["simulate_queue"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-simulator: Any = load()
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +37,7 @@ def test_the_patient_rule_serves_big_claims_sooner_than_the_greedy_one_at_no_cos
 
 
 def test_the_patient_rule_is_the_machine_s_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert simulator.decide is queue.decide
+    assert vars(simulator)["decide"] is queue.decide
     called = []
 
     def decide(*arguments: Any, **named: Any) -> queue.Decision:

@@ -1,31 +1,16 @@
 """A share of `scripts/fuzz-store`: a changed document gives a clean error or the answer of before."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
 from hostres.errors import Code, HostlerError
+from scripts import fuzz_store as fuzzing
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "fuzz_store.py"
 CASES = 80
-
-
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("fuzz_store", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fuzz_store"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-fuzzing: Any = load()
 
 
 def test_damage_of_any_kind_gives_clean_errors_alone() -> None:

@@ -117,8 +117,8 @@ def test_ten_thousand_transitions_leave_a_small_log_with_a_reader_that_comes_and
 def test_the_log_starts_over_although_one_reader_follows_the_other(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A checkpoint that does not wait would never find a moment without one."""
-    monkeypatch.setattr(log_size, "_BRIEFLY_MS", 20_000)
+    """A checkpoint that does not wait would never find a moment without one; one that waits finds one or soon the next."""
+    monkeypatch.setattr(log_size, "_BRIEFLY_MS", 1_000)
     claimed, over = setting.claimed(), threading.Event()
     big = NewEvent(kind=EventKind.LATE_RESULT, data={"text": "x" * 200_000})
 

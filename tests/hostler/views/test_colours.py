@@ -8,8 +8,8 @@ from hostler.views.colours import COLOUR_OF, paint_for
 from hostler.views.runs import runs_text
 from hostler.views.show import show_text
 from store.lifecycle import RunStatus, Status
-from store.reader import RunView
 from store.run_list import RunRow
+from store.run_view import RunView
 from tests.hostler.views.support import PLAN, node, record
 
 ROW = RunRow(

@@ -35,6 +35,14 @@ def test_a_gate_says_its_kind() -> None:
     assert entry.command == f"hostler approve {RUN_ID} release --plan {NODE_SHA}"
 
 
+def test_an_interrupted_effect_names_its_three_ways_out_and_what_each_says() -> None:
+    """Each as it can be typed: `settle` alone asks on a terminal, and says nothing anywhere else."""
+    (entry,) = waiting_on(RUN_ID, PLAN, [node("text", Status.AMBIGUOUS)])
+    settle = f"hostler settle {RUN_ID} text"
+    assert entry.typed("") == [f"{settle} --failed", f"or: {settle} --retry", f"or: {settle} --completed FILE"]
+    assert all(how in entry.message for how in ("--failed", "--retry", "--completed"))
+
+
 def test_interrupted_code_names_both_ways_out() -> None:
     (entry,) = waiting_on(RUN_ID, PLAN, [node("text", Status.AMBIGUOUS_CODE)])
     assert entry.typed("  ") == [f"  hostler replay {RUN_ID} text", f"  or: hostler cancel {RUN_ID} --node text"]

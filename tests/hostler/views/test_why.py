@@ -12,8 +12,8 @@ from hostres.rows import ADMITTED, WAITING, Blocked, Row
 from store import terms
 from store.lifecycle import FINAL, LIVE, RUN_FINAL, RUN_RESTS, RunStatus, Status
 from store.plans import AgentExecutor, ComputeExecutor, Executor, GateExecutor, RunLimits
-from store.reader import RunView
 from store.run_list import Owner
+from store.run_view import RunView
 from tests.hostler.views.support import AT, FAILURE, NODE_SHA, PLAN, RUN_ID, node, planned, record
 
 KEYS = [each.key for each in PLAN.nodes]

@@ -1,0 +1,91 @@
+"""A program that an operation ran: what it wrote last, how it ended, and what is wrong when it did not end well."""
+
+from collections.abc import Callable
+from signal import Signals
+from typing import TYPE_CHECKING, Final
+
+from actors.failures import OperationFailed
+from store.lazy_dataclass import dataclass
+from store.policy import FailureCode
+
+if TYPE_CHECKING:
+    from hostres.process import Ended
+
+TAIL_BYTES: Final = 64 * 1024
+MESSAGE_LINES: Final = 3
+CRASHES: Final = frozenset(
+    {Signals.SIGILL, Signals.SIGTRAP, Signals.SIGABRT, Signals.SIGBUS, Signals.SIGFPE, Signals.SIGSEGV, Signals.SIGSYS}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A process that has ended.
+
+    Attributes:
+        code: Its exit code; 128 + signal where a signal ended it.
+        stdout: The last 64 KiB of its standard output.
+        stderr: Likewise of its standard error.
+
+    """
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Tail:
+    """The last bytes of a stream.
+
+    Attributes:
+        data: At most 64 KiB.
+
+    """
+
+    def __init__(self, pass_on: Callable[[bytes], None] | None) -> None:
+        self.data = b""
+        self._pass_on = pass_on
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes."""
+        self.data = (self.data + chunk)[-TAIL_BYTES:]
+        if self._pass_on is not None:
+            self._pass_on(chunk)
+
+
+def left_behind(name: str, ended: "Ended") -> OperationFailed:
+    """Return the failure of a program some of whose processes could not be ended."""
+    named = ", ".join(f"{each.command} (pid {each.pid})" for each in ended.left)
+    return OperationFailed(FailureCode.CONFLICT, f"{name} left what could not be ended: {named}", "end it, then retry")
+
+
+def process_failed(
+    name: str, code: int | None, signal: int | None, stderr: bytes, *, too_early: str = ""
+) -> OperationFailed:
+    """Return the failure of a program that did not end well.
+
+    Args:
+        name: What it is called.
+        code: Its exit code; None if a signal ended it.
+        signal: That signal.
+        stderr: The end of what it said.
+        too_early: Added to its exit code, where it should not have ended at all yet.
+
+    """
+    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    said = " / ".join(lines[-MESSAGE_LINES:])[-1000:]
+    if code is None and signal in CRASHES:
+        how = f"{name} crashed with {Signals(signal).name}"
+        todo = "read its log with: hostler logs RUN NODE"
+    elif code is None:
+        how = f"{name} was killed from outside" + (f" by signal {signal}" if signal else "")
+        todo = "look whether the machine ran out of memory, then run it again"
+    else:
+        how = f"{name} ended with exit code {code}{too_early}"
+        todo = "read its log with: hostler logs RUN NODE"
+    return OperationFailed(
+        FailureCode.SUBPROCESS,
+        f"{how}: {said}" if said else how,
+        todo,
+        retryable=code is None and signal not in CRASHES,
+    )
