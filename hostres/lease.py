@@ -218,6 +218,7 @@ class Lease:
             if self._released_boot_ns is None:
                 now_ns = boot_ns()
                 self._ticket.lock.close()
+                os.sched_yield()  # whoever comes next may have been woken on this processor
                 self._released_boot_ns = now_ns
                 self._machine.released(self._ticket)
             return self._released_boot_ns

@@ -11,7 +11,7 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from hostler.commands.job import run_job
+from hostler.commands.job import Command, run_job
 from hostler.commands.notice import Notice
 from hostres.claims import parse_claims
 from hostres.coordinator import Coordinator
@@ -19,7 +19,6 @@ from hostres.errors import Code, HostlerError, told
 from hostres.folders import machine_folder
 from hostres.lease import Lease
 from hostres.locks import is_held
-from hostres.programs import find_program
 from hostres.settings import machine_settings
 
 if TYPE_CHECKING:
@@ -104,28 +103,29 @@ def run(args: Any) -> int:
     claims = parse_claims(args.claim)
     wait = None if args.wait is None else _seconds(args.wait)
     try:
-        program = find_program(argv[0], environ=os.environ)
+        command = Command.found(argv)
     except HostlerError as error:
         return _refuse(error, EXIT_NOT_FOUND if error.code is Code.NOT_FOUND else EXIT_NOT_EXECUTABLE)
     folder = machine_folder(os.environ)
-    try:
-        with Coordinator(folder, settings=machine_settings(os.environ)) as coordinator, Notice(folder):
-            lease = coordinator.lease(claims, wait=wait, name=args.name, command=argv, priority=args.priority)
-    except KeyboardInterrupt:
-        raise HostlerError(Code.WAIT_ABORTED, "interrupted while waiting", "run it again") from None
-    with lease:
-        code = _run(args, lease, program, argv)
-        _tell_who_goes_on(lease)
+    with Coordinator(folder, settings=machine_settings(os.environ)) as coordinator:
+        try:
+            with Notice(folder):
+                lease = coordinator.lease(claims, wait=wait, name=args.name, command=argv, priority=args.priority)
+        except KeyboardInterrupt:
+            raise HostlerError(Code.WAIT_ABORTED, "interrupted while waiting", "run it again") from None
+        with lease:
+            code = _run(lease, command, own_terminal=args.tty)
+            _tell_who_goes_on(lease)
     return code
 
 
-def _run(args: Any, lease: Lease, program: str, argv: list[str]) -> int:
+def _run(lease: Lease, command: Command, *, own_terminal: bool) -> int:
     try:
-        if args.tty:
+        if own_terminal:
             from hostler.commands.pseudo_terminal import run_on_terminal  # noqa: PLC0415  few want it
 
-            return run_on_terminal(lease, program, argv)
-        return run_job(lease, program, argv)
+            return run_on_terminal(lease, command)
+        return run_job(lease, command)
     except HostlerError as error:
         return _refuse(error, EXIT_NOT_EXECUTABLE)
 

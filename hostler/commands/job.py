@@ -9,11 +9,12 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hostres.affinity import pinned
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
+from hostres.programs import find_program
 
 if TYPE_CHECKING:
     from hostres.niceness import Niceness
@@ -39,13 +40,37 @@ TERMINAL: Final = "/dev/tty"
 PYTHON_IGNORES: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
-def run_job(lease: Lease, program: str, argv: list[str]) -> int:
+class Command(NamedTuple):
+    """What is to run; all that can be got ready before it is its turn, for which others wait.
+
+    Attributes:
+        program: Its path.
+        argv: Its arguments, its own name first.
+        environ: Its environment, but for what its lease adds.
+
+    """
+
+    program: str
+    argv: list[str]
+    environ: dict[str, str]
+
+    @classmethod
+    def found(cls, argv: list[str]) -> "Command":
+        """Return the command of these arguments as this process would run it.
+
+        Raises:
+            HostlerError: `not-found`, or `unavailable` if it cannot be executed.
+
+        """
+        return cls(program=find_program(argv[0], environ=os.environ), argv=argv, environ=dict(os.environ))
+
+
+def run_job(lease: Lease, command: Command) -> int:
     """Run a command until it ends.
 
     Args:
         lease: What it runs under; it inherits the descriptor.
-        program: Its path.
-        argv: Its arguments, its own name first.
+        command: What to run.
 
     Returns:
         Its exit code, or 128 and the signal that ended it.
@@ -57,7 +82,7 @@ def run_job(lease: Lease, program: str, argv: list[str]) -> int:
     watched = {*FORWARDED, signal.SIGCHLD, signal.SIGCONT}
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
-    pid = spawn(lease, program, argv, before)
+    pid = spawn(lease, command, before)
     stopped = False
     while True:
         news = signal.sigwaitinfo(watched)
@@ -83,8 +108,7 @@ def run_job(lease: Lease, program: str, argv: list[str]) -> int:
 
 def spawn(
     lease: Lease,
-    program: str,
-    argv: list[str],
+    command: Command,
     mask: Collection[int],
     *,
     terminal: str | None = None,
@@ -93,8 +117,7 @@ def spawn(
 
     Args:
         lease: As for `run_job`.
-        program: As for `run_job`.
-        argv: As for `run_job`.
+        command: As for `run_job`.
         mask: The signals that it is to have blocked.
         terminal: Path of the terminal that it gets for its own, in a session of its own; None leaves it ours.
 
@@ -114,9 +137,9 @@ def spawn(
     def start() -> int:
         with pinned(lease.cpus):
             return os.posix_spawn(
-                program,
-                argv,
-                {**os.environ, **lease.environment},
+                command.program,
+                command.argv,
+                {**command.environ, **lease.environment},
                 file_actions=streams,
                 setsid=terminal is not None,
                 setsigmask=mask,
@@ -128,7 +151,7 @@ def spawn(
             return start()
         return _start_nice(lease.niceness, start, leads_session=terminal is not None)
     except OSError as error:
-        what = f"{argv[0]} cannot be executed: {(error.strerror or '').lower()}"
+        what = f"{command.argv[0]} cannot be executed: {(error.strerror or '').lower()}"
         raise HostlerError(Code.UNAVAILABLE, what, "check the file") from error
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Final, Self
 
@@ -31,7 +32,9 @@ class Notice:
 
         """
         self._folder = folder
-        self._over = threading.Event()
+        self._mutex = threading.Lock()
+        self._over = False
+        self._shown = ""
         self._thread = threading.Thread(target=self._tell, daemon=True)
 
     def __enter__(self) -> Self:
@@ -44,40 +47,55 @@ class Notice:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Wipe it away; afterwards standard error belongs to others."""
-        self._over.set()
-        self._thread.join()
+        """Wipe it away; afterwards standard error belongs to others.
+
+        The thread sees that when it next wakes: to wait for it would give the processor to whoever wants it, and keep
+        waiting all that wait behind this process.
+        """
+        with self._mutex:
+            self._over = True
+            if self._shown:
+                self._write(WIPE)
 
     def _tell(self) -> None:
         with contextlib.suppress(OSError, ValueError, AttributeError):  # there is nobody to read it
             if sys.stderr.isatty() and os.environ.get("TERM", "") not in {"", "dumb"}:
                 self._keep_telling()
-            elif not self._over.wait(PLAIN_S):
-                line = self._line()
-                if line and not self._over.is_set():
-                    sys.stderr.write(f"hostler: {line}\n")
-                    sys.stderr.flush()
+            else:
+                time.sleep(PLAIN_S)
+                line = "" if self._over else self._line()
+                if line:
+                    self._show(f"hostler: {line}\n")
 
     def _keep_telling(self) -> None:
-        if self._over.wait(FIRST_S):
-            return
-        shown, seen = "", 0
-        try:
-            while True:
-                changed = os.stat(self._folder / "t").st_mtime_ns  # noqa: PTH116  often, for as long as it takes
-                if changed != seen or not shown:
-                    seen, line = changed, self._line()
-                    if line and line != shown:
-                        width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-                        sys.stderr.write(WIPE + line[: width - 1])
-                        sys.stderr.flush()
-                        shown = line
-                if self._over.wait(EVERY_S):
-                    return
-        finally:
-            if shown:
-                sys.stderr.write(WIPE)
-                sys.stderr.flush()
+        time.sleep(FIRST_S)
+        line, seen = "", 0
+        while not self._over:
+            changed = os.stat(self._folder / "t").st_mtime_ns  # noqa: PTH116  often, for as long as it takes
+            if changed != seen or not line:
+                seen, before, line = changed, line, self._line() or line
+                if line != before:
+                    width = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+                    self._show(WIPE + line[: width - 1], wipe=True)
+            time.sleep(EVERY_S)
+
+    def _show(self, text: str, *, wipe: bool = False) -> None:
+        """Write it, unless the wait is over.
+
+        Args:
+            text: What to write.
+            wipe: It is to be wiped away in the end.
+
+        """
+        with self._mutex:
+            if not self._over:
+                self._shown = text if wipe else ""
+                self._write(text)
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
     def _line(self) -> str:
         from hostres.place import place_of_this_process  # noqa: PLC0415  see above

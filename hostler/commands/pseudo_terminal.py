@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
-from hostler.commands.job import FORWARDED, exit_code, spawn
+from hostler.commands.job import FORWARDED, Command, exit_code, spawn
 from hostres.lease import Lease
 
 PIECE: Final = 1 << 16
@@ -26,13 +26,12 @@ END_OF_INPUT: Final = b"\x04"
 WATCHED: Final = FORWARDED | {signal.SIGCHLD, signal.SIGWINCH}
 
 
-def run_on_terminal(lease: Lease, program: str, argv: list[str]) -> int:
+def run_on_terminal(lease: Lease, command: Command) -> int:
     """Run a command on a new terminal until it ends; see `run_job`.
 
     Args:
         lease: What it runs under.
-        program: Its path.
-        argv: Its arguments, its own name first.
+        command: What to run.
 
     Raises:
         HostlerError: `unavailable`: it cannot be executed.
@@ -46,7 +45,7 @@ def run_on_terminal(lease: Lease, program: str, argv: list[str]) -> int:
             session.resize()
             if session.raw_fd is not None:
                 termios.tcsetattr(slave, termios.TCSANOW, termios.tcgetattr(session.raw_fd))
-            session.pid = spawn(lease, program, argv, (), terminal=path)
+            session.pid = spawn(lease, command, (), terminal=path)
             os.close(slave)
             slave = -1
             with session.raw():
