@@ -119,6 +119,7 @@ def test_another_file_system_is_copied_to(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_leaves_nothing_under_the_final_name(tmp_path, monkeypatch):
+    """Field case 48: the disk of the outputs."""
     source, target = made(tmp_path)
 
     def full(*_):

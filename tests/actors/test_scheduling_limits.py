@@ -54,6 +54,7 @@ def test_the_limit_counts_from_the_first_start_through_restarts():
 
 
 def test_a_clock_that_was_set_back_lengthens_nothing():
+    """Field cases 72 and 73."""
     model = Model([writing("a")], limits=RunLimits(seconds=60))
     first = Drive(model)
     first.clock = 30

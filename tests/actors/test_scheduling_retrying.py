@@ -60,6 +60,7 @@ def test_a_delayed_retry_waits_for_its_time_and_no_longer():
 
 
 def test_the_wait_survives_a_crash_and_is_never_longer_than_it_was():
+    """Field case 73."""
     made = drive(attempts=2, delays=(60.0,))
     made.failed("a")
     record = made.model.records["a"]

@@ -135,7 +135,7 @@ def steps(build, folder: str):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_killed_again_and_again_ends_with_every_finished_step_done_once(tmp_path, seed):
-    """Whatever was completed before a kill is not started again; what was interrupted is."""
+    """Field case 61: whatever was completed before a kill is not started again; what was interrupted is."""
     rng = random.Random(seed)
     flow = tmp_path / "steps.py"
     flow.write_text(STEPS)

@@ -87,6 +87,7 @@ def killed_in_mid_call(flow: list[str], folder: Path) -> str:
 
 
 def test_a_call_that_was_made_is_adopted_and_not_made_again(flow, tmp_path):
+    """Field case 87."""
     run_id = killed_in_mid_call(flow, tmp_path)
     done = hostler("resume", run_id)
     assert done.returncode == 0, done.stderr

@@ -124,7 +124,7 @@ def check_acknowledged(home: Home, acknowledged: list[list[str]]) -> None:
 
 
 def test_a_run_is_listed_whole_or_not_at_all_when_its_creation_is_killed_at_any_statement(tmp_path: Path) -> None:
-    """The writer dies at its nth SQL statement after the store was opened, for every n of a creation and a claim."""
+    """S3: the writer dies at its nth SQL statement after the store was opened, for every n of a creation and a claim."""
     script = WRITER.replace(
         'print("ready", flush=True)',
         "import os\n"

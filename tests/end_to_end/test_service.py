@@ -119,7 +119,7 @@ def test_a_run_that_somebody_stopped_in_the_foreground_stays_stopped(tmp_path: P
 
 
 def test_a_second_service_says_that_there_is_one_and_a_waiting_one_takes_over(tmp_path: Path) -> None:
-    """The first start counts; one that waits is told by the kernel when that has died."""
+    """Field case 58: the first start counts; one that waits is told by the kernel when that has died."""
     with serving() as first:
         assert f"(pid {first.pid})" in hostler("serve")
         shape = told("service", "status", "--manager", "supervisord")
@@ -135,7 +135,7 @@ def test_a_second_service_says_that_there_is_one_and_a_waiting_one_takes_over(tm
 
 
 def test_sigterm_drains_within_the_grace_and_the_next_service_goes_on(tmp_path: Path) -> None:
-    """What ran goes back; nobody is asked, and the exit code is 0."""
+    """Field case 76: what ran goes back; nobody is asked, and the exit code is 0."""
     config = tmp_path / "config.toml"
     config.write_text("[service]\ngrace_seconds = 0.2\n")
     environ = {"HOSTLER_CONFIG": str(config)}

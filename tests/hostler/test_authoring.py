@@ -562,6 +562,7 @@ def call_use(input: Any) -> Callable[..., Any]:
     ],
 )
 def test_an_input_that_cannot_fit_is_refused_before_anything_runs(input: Any, says: str) -> None:
+    """V2: also a reference that leads nowhere."""
     line = refusal(call_use(input))
     assert "node use: " in line
     assert says in line

@@ -81,6 +81,7 @@ def test_an_order_that_already_holds_is_kept(edges: Edges) -> None:
 
 
 def test_nodes_that_wait_for_each_other_are_refused_by_name() -> None:
+    """V2."""
     assert refusal({"a": ["a"]}) == "node a: it waits for itself"
     assert refusal({"z": [], "a": ["c"], "b": ["a"], "c": ["b", "z"]}) == (
         "node a: nodes wait for each other: a → c → b → a"

@@ -82,12 +82,14 @@ def test_a_callback_that_ignores_its_deadline_is_given_up_on_and_publishes_nothi
 
 
 def test_a_value_that_is_no_json_is_refused_with_its_path():
+    """Field case 67."""
     record, _ = run_one(lambda ctx: Value(value=-math.inf))
     assert record.failure.code is FailureCode.INVALID_DATA
     assert "value" in record.failure.message
 
 
 def test_a_result_over_its_limit_fails_its_node_and_says_to_use_a_file():
+    """Field case 66."""
     record, _ = run_one(lambda ctx: Value(text="x" * 2000), max_output_bytes=1000)
     assert record.failure.code is FailureCode.INVALID_DATA
     assert "too large" in record.failure.message
@@ -95,6 +97,8 @@ def test_a_result_over_its_limit_fails_its_node_and_says_to_use_a_file():
 
 
 def test_an_error_text_of_50_mb_is_cut_and_ends_the_run():
+    """Field case 66."""
+
     def raises(ctx):
         raise ValueError("x" * 50_000_000)
 
@@ -134,6 +138,7 @@ class Loose(BaseModel):
 
 @pytest.mark.parametrize("hidden", [math.nan, [1, {"a": math.inf}], {"a": (0.5, -math.inf)}])
 def test_a_number_that_is_none_is_refused_however_deep_it_hides(hidden):
+    """Field case 67."""
     record, _ = run_one(lambda ctx: Loose(value=hidden), gives=Loose)
     assert record.failure.code is FailureCode.INVALID_DATA
     assert "$.value" in record.failure.message

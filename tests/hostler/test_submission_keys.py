@@ -39,8 +39,11 @@ def flow(build, n: int = 0):
 
 
 def test_a_key_gives_the_run_that_was_submitted_under_it():
+    """Field case 23: while it runs, after it has ended, and in another host."""
     with Host() as host:
         first = host.submit(flow, n=1, submission_key="film 7")
+        meanwhile = host.submit(flow, n=1, submission_key="film 7")
+        assert meanwhile.run_id == first.run_id
         assert first.wait(30).outputs == {"n": 2}
         again = host.submit(flow, n=1, submission_key="film 7")
         assert again.run_id == first.run_id
@@ -52,6 +55,7 @@ def test_a_key_gives_the_run_that_was_submitted_under_it():
 
 
 def test_other_inputs_under_the_same_key_are_refused():
+    """Field case 23."""
     with Host() as host:
         first = host.submit(flow, n=1, submission_key="k")
         with pytest.raises(HostlerError, match=f"run {first.run_id}, with another plan or other inputs") as caught:

@@ -405,7 +405,7 @@ def test_an_operation_in_a_process_of_its_own_has_the_context_of_any_other(tmp_p
 
 
 def test_a_worker_of_a_paid_call_that_is_killed_leaves_it_ambiguous(tmp_path):
-    """Nobody knows what the provider has seen; it is not called again."""
+    """Field case 87: nobody knows what the provider has seen; it is not called again."""
     code = (
         OPERATIONS.partition("@workflow")[0]
         + "@workflow('w')\ndef flow(build):\n    build.call(paid, key='paid', input={})\n"

@@ -42,6 +42,7 @@ def test_only_a_claim_of_cpu_within_the_machine_s_cpus_gets_some(monkeypatch: py
 
 
 def test_a_supervised_process_has_exactly_the_granted_cpus_and_threads(capfd: pytest.CaptureFixture[str]) -> None:
+    """Field case 34."""
     with coordinator(cpu=len(MINE)) as machine, machine.lease({"cpu": 1}) as lease:
         assert lease.cpus == (MINE[0],)
         lease.run([sys.executable, "-c", SEEN])

@@ -408,6 +408,7 @@ def _given_back(answer: Admitted | NotAdmitted) -> Admitted | NotAdmitted:
 
 
 def test_the_thread_variables_follow_the_cpu_claim(machine: Coordinator) -> None:
+    """Field case 34."""
     with machine.lease({"cpu": 2}) as lease:
         assert lease.environment["OMP_NUM_THREADS"] == lease.environment["HOSTLER_CPUS"] == "2"
         assert lease.environment["HOSTLER_LEASE"].startswith(f"{lease.ticket}.")

@@ -122,6 +122,7 @@ def test_who_comes_back_and_fails_at_any_step_leaves_nothing(tmp_path: Path, cod
 def test_a_hand_over_that_fails_at_any_step_is_made_good_by_whoever_is_next(
     tmp_path: Path, code: int, *, ever_after: bool
 ) -> None:
+    """Field case 39: a full disk in a release."""
     for step in range(1, MAX_STEPS):
         folder = tmp_path / str(step)
         mine, other = (Machine(folder, MachineSettings(capacity=X)) for _ in range(2))

@@ -165,6 +165,7 @@ def test_an_inherited_descriptor_that_the_child_closes_holds_nothing() -> None:
 
 
 def test_whatever_fails_under_a_lease_gives_it_back() -> None:
+    """Field case 39."""
     with coordinator(x=1) as machine:
         for argv, error in (
             (["no-such-program"], HostlerError),
@@ -228,6 +229,7 @@ def test_of_five_hundred_waiters_a_release_makes_one_or_two_look() -> None:
 @pytest.mark.skipif(FAKETIME is None, reason="faketime is not installed")
 @pytest.mark.parametrize("jump", ["+3h", "-3h"])
 def test_a_program_whose_wall_clock_is_hours_off_shares_the_machine(jump: str) -> None:
+    """Field case 72."""
     assert FAKETIME is not None
     shifted = ("env", "FAKETIME_DONT_FAKE_MONOTONIC=1", FAKETIME, "-f", jump)
     with coordinator(ffmpeg=2) as machine, machine.lease({"ffmpeg": 2}) as lease:

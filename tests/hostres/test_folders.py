@@ -52,6 +52,7 @@ def test_a_folder_open_to_others_is_refused_with_the_mend(tmp_path: Path) -> Non
 
 
 def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    """Field case 97."""
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / "folder").symlink_to(tmp_path / "real")
     with refused(match="symbolic link"):
@@ -75,6 +76,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to somebody else")
 def test_what_belongs_to_somebody_else_is_refused(tmp_path: Path) -> None:
+    """Field case 97."""
     (tmp_path / "folder").mkdir(mode=0o700)
     (tmp_path / "file").touch(mode=0o600)
     os.chown(tmp_path / "folder", 12345, -1)

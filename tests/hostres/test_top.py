@@ -88,6 +88,7 @@ def test_a_folder_open_to_others_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("platform", ["win32", "darwin", "cygwin"])
 def test_other_platforms_are_refused(platform: str) -> None:
+    """Field case 101."""
     with pytest.raises(HostlerError, match=platform, check=lambda error: error.code is Code.UNSUPPORTED_PLATFORM):
         require_supported(platform)
     require_supported("linux")

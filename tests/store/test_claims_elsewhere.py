@@ -176,6 +176,7 @@ def talking(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 def test_many_processes_write_at_once_beside_one_that_holds_the_lock_and_none_sees_it(setting: Setting) -> None:
+    """Field case 46."""
     root = str(Path(requests.__file__).parents[1])
     writers = [("-c", MANY, str(setting.home.root), root, "30", setting.created()) for _ in range(3)]
     with contextlib.ExitStack() as started:

@@ -90,6 +90,7 @@ def two(first: dict[str, Any], second: dict[str, Any]) -> GraphPlan:
 def test_a_run_that_does_not_hold_together_is_refused_and_not_listed(
     setting: Setting, plan: GraphPlan, changes: dict[str, Any], bundle: bytes | None, why: str
 ) -> None:
+    """V2."""
     error = refusal(setting, record_of(plan, **changes), plan, bundle)
     assert_refused(error, Code.INVALID_DATA, why)
 

@@ -43,6 +43,7 @@ from tests.store.support import (
 def test_a_full_disk_refuses_all_of_a_group_loses_nothing_and_writing_goes_on_once_there_is_room(
     setting: Setting,
 ) -> None:
+    """S14."""
     claimed, other = setting.claimed(), setting.claimed()
     run = claimed.fence.run_id
     running, done, output = finishing(claimed, "x" * 100_000)
@@ -222,6 +223,7 @@ def on_small_disk(folder: Path, size: str, script: str, *more: str) -> dict[str,
 
 
 def test_a_small_disk_that_fills_up_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """S14, field case 48."""
     answers = on_small_disk(tmp_path / "disk", "4m", FULL)
     (said,) = answers["said"]  # type: ignore[misc]
     assert said.startswith("unavailable: the disk is full")  # type: ignore[has-type]
@@ -237,6 +239,7 @@ def test_a_small_disk_that_fills_up_loses_nothing_acknowledged(tmp_path: Path) -
 
 @pytest.mark.parametrize("how", ["closed", "killed"])
 def test_a_read_only_store_can_be_looked_into_and_says_so_when_written_to(tmp_path: Path, how: str) -> None:
+    """S14, field case 52."""
     answers = on_small_disk(tmp_path / "disk", "20m", READ_ONLY, how)
     assert answers == {
         "events": 9,
@@ -335,6 +338,7 @@ def test_a_large_value_for_which_there_is_no_room_is_refused_and_leaves_nothing(
 
 
 def test_a_write_waits_for_another_programs_write_and_no_lock_error_is_seen(setting: Setting) -> None:
+    """Field case 46."""
     claimed = setting.claimed()
     blocker = open_writer(setting.home.database, SCHEMA_VERSION, create=False)
     begin_write(blocker)

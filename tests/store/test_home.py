@@ -104,6 +104,7 @@ def test_a_hard_linked_database_is_refused(setting: Setting, tmp_path: Path) -> 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize("name", [".", "runs.db", "runs.db-wal", "logs"])
 def test_what_belongs_to_another_user_is_refused_naming_it(setting: Setting, name: str) -> None:
+    """Field case 52."""
     os.chown(setting.home.root / name, 4242, -1)
     assert_refused(refusal(setting.home.root), Code.UNSAFE_STATE, "4242")
 

@@ -83,6 +83,7 @@ def test_a_forked_child_does_not_keep_its_parents_host_alive(setting: Setting) -
 
 
 def test_files_of_hosts_that_died_without_a_claim_are_swept_at_the_next_start(tmp_path: Path) -> None:
+    """Field case 57."""
     one = Setting(tmp_path / "home")
     idle = HostIdentity.register(one.home)
     idle._lock.close()

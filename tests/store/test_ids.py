@@ -44,6 +44,7 @@ def test_what_does_not_fit_an_id_is_a_bug(now_ms: int, random_bytes: bytes) -> N
 
 
 def test_times_are_rfc_3339_utc_with_milliseconds() -> None:
+    """Field case 74: no time of a zone is stored."""
     assert instant(0) == "1970-01-01T00:00:00.000Z"
     assert instant(1_700_000_000_007) == "2023-11-14T22:13:20.007Z"
     one, other = SystemClock().now(), SystemClock().now()

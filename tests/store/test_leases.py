@@ -17,7 +17,7 @@ def at(second: float, *, wall: float | None = None) -> Stamp:
 
 @given(SECONDS, MOMENTS, MOMENTS)
 def test_a_lease_lasts_its_length_whatever_the_wall_clock_does(seconds, passed, wall):
-    """And once it has expired it stays so: whoever notices first is right."""
+    """Field case 72: once it has expired it stays so; whoever notices first is right."""
     term = Term.begin(seconds, at(1000), "boot")
     assert term.left_s(at(1000 + passed, wall=wall), "boot") == max(0.0, seconds - passed)
 

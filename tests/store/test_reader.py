@@ -77,6 +77,7 @@ def test_runs_are_listed_newest_first_by_status_and_up_to_a_limit(setting: Setti
 
 
 def test_listing_and_finding_use_an_index(setting: Setting) -> None:
+    """Field case 69."""
     queries: list[str] = []
     with Reader.open(setting.home) as reader:
         assert reader._connection is not None

@@ -94,6 +94,7 @@ def of_newer_version_in_its_log(folder: Path) -> tuple[Home, str]:
 def test_a_newer_file_is_refused_untouched_naming_both_versions(
     tmp_path: Path, make: Callable[[Path], tuple[Home, str]]
 ) -> None:
+    """S15, field case 53."""
     home, run = make(tmp_path / "home")
     before = contents(home.root)
     done = subprocess.run([sys.executable, "-c", LOOK, str(home.root)], capture_output=True, text=True, check=True)
@@ -161,6 +162,7 @@ def test_a_new_file_says_what_it_is(setting: Setting) -> None:
 
 
 def test_an_older_file_is_brought_up_to_date_and_a_copy_is_kept(tmp_path: Path) -> None:
+    """S15."""
     home, run = filled(tmp_path / "home")
     connection = open_writer(home.database, 9, create=False)
     upgrade(connection, home.database, home.hosts, NEXT, NEXT_RELEASES)
@@ -179,6 +181,7 @@ def test_an_older_file_is_brought_up_to_date_and_a_copy_is_kept(tmp_path: Path) 
 def test_a_migration_that_is_killed_half_way_leaves_the_old_version_and_the_next_start_finishes(
     tmp_path: Path,
 ) -> None:
+    """S15."""
     home, run = filled(tmp_path / "home")
     done = subprocess.run([sys.executable, "-c", CUT_SHORT, str(home.database)], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr

@@ -41,7 +41,7 @@ def test_there_is_one_service_and_its_place_is_free_once_it_ends(setting: Settin
 
 
 def test_a_killed_service_hangs_up_and_leaves_its_place(setting: Setting) -> None:
-    """Whoever waits for its end is told by the kernel."""
+    """Field case 57: whoever waits for its end is told by the kernel."""
     code = (
         "import sys; from pathlib import Path; from store.home import Home; from store.service import ServiceIdentity\n"
         "it = ServiceIdentity.take(Home.open(Path(sys.argv[1]), create=True)); print(it.fd, flush=True); input()"

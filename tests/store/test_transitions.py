@@ -87,6 +87,7 @@ def test_every_single_move_of_the_table_is_taken_and_immutable_records_never_cha
 
 @pytest.mark.parametrize("before", Status)
 def test_the_writer_takes_and_refuses_every_pair_as_the_table_says(setting: Setting, before: Status) -> None:
+    """S10."""
     nodes = {f"n{number}": () for number in range(len(Status))}
     claimed = setting.claimed(plan_of(nodes, executors=dict.fromkeys(nodes, COMPUTE), bundle_sha256=None))
     setting.store._connection.execute("UPDATE runs SET started_at = ?", (STAMP.at,))
@@ -127,6 +128,7 @@ def plant(setting: Setting, run: str, now: NodeRecord, wanted: NodeRecord) -> No
 
 
 def test_an_identical_rewrite_of_a_final_record_is_taken_and_writes_no_row(setting: Setting) -> None:
+    """S10."""
     claimed = setting.claimed(plan_of({"a": [], "b": []}))
     for status in (Status.COMPLETED, Status.CANCELLED, Status.INCOMPATIBLE, Status.FAILED, Status.SKIPPED):
         record = moved(claimed.nodes[0], status, finished_at=STAMP.at)
@@ -157,6 +159,7 @@ def test_an_identical_rewrite_of_a_final_record_is_taken_and_writes_no_row(setti
 def test_an_attempt_a_start_time_and_a_frozen_plan_do_not_change(
     setting: Setting, stored: dict[str, object], changes: dict[str, object], why: str
 ) -> None:
+    """S11."""
     claimed = setting.claimed(plan_of({"a": []}))
     record = NodeRecord(key="a", **stored)  # type: ignore[arg-type]
     plant(setting, claimed.fence.run_id, claimed.nodes[0], record)
@@ -223,7 +226,7 @@ RUNS = {
 def test_every_pair_of_run_statuses_is_written_where_the_nodes_may_go_and_refused_with_nothing_changed(
     setting: Setting, before: RunStatus
 ) -> None:
-    """Once with the nodes that say so, once without a change of theirs."""
+    """S10: once with the nodes that say so, once without a change of theirs."""
     claimed = setting.claimed(plan_of({"a": [], "b": []}, executors=dict.fromkeys("ab", GATE)))
     run = claimed.fence.run_id
     now = list(claimed.nodes)

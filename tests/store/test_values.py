@@ -80,6 +80,7 @@ def test_a_document_that_python_writes_parses_to_the_value_it_had(value: object)
     ],
 )
 def test_what_is_no_json_value_is_refused_with_its_path(value: object, path: str) -> None:
+    """V3, field case 67: also the loudness of silence."""
     refused(value, path)
     with pytest.raises(HostlerError) as caught:
         check(value)
@@ -107,6 +108,7 @@ def test_what_is_no_json_value_is_refused_with_its_path(value: object, path: str
     ],
 )
 def test_a_document_that_is_not_strict_json_is_refused_with_the_place(document: str | bytes, path: str) -> None:
+    """V3, field case 67."""
     with pytest.raises(HostlerError) as caught:
         parse_json(document)
     assert caught.value.code is Code.INVALID_DATA
@@ -124,6 +126,7 @@ def test_the_deepest_value_that_is_taken_can_be_stored_inside_a_record() -> None
 
 
 def test_equal_values_of_different_kinds_have_different_digests() -> None:
+    """V1."""
     value = {"a": 1}
     digests = {digest(domain, value) for domain in Domain}
     assert len(digests) == len(Domain)

@@ -179,6 +179,7 @@ def test_the_log_is_a_chain_that_starts_at_creation(setting: Setting) -> None:
 
 
 def test_threads_with_a_connection_each_append_under_one_fence_without_a_gap(setting: Setting) -> None:
+    """S8."""
     claimed = setting.claimed()
     stores = [RunStore.open(setting.home, clock=CLOCK) for _ in range(2)]
     barrier = threading.Barrier(24)
@@ -204,6 +205,7 @@ def test_threads_with_a_connection_each_append_under_one_fence_without_a_gap(set
 
 
 def test_what_exceeds_a_limit_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """S9, V1: the size is that of the value alone, without what its digest begins with."""
     setting = Setting(tmp_path / "home", limits=Limits(value_bytes=400_000, entry_bytes=2000))
     claimed = setting.claimed(plan_of({"a": []}))
     large = "x" * 400_000
@@ -231,6 +233,7 @@ def test_what_exceeds_a_limit_is_refused_before_anything_is_written(tmp_path: Pa
 
 
 def test_a_full_log_still_takes_the_events_that_end_the_run(tmp_path: Path) -> None:
+    """S9."""
     setting = Setting(tmp_path / "home", limits=Limits(events=20, events_kept=5))
     claimed = setting.claimed(plan_of({"a": []}))
     queued = moved(claimed.nodes[0], Status.QUEUED)

@@ -90,6 +90,7 @@ def test_a_log_without_its_file_is_no_empty_store_to_any_command(
 
 
 def test_a_newer_store_is_refused_with_73_naming_what_is_needed(home: Path, tmp_path: Path, capsys: Captured) -> None:
+    """S15, field case 53."""
     with closing(sqlite3.connect(home / "runs.db")) as connection, connection:
         connection.execute("INSERT INTO schema_versions VALUES (99, '7.1.0')")
         connection.execute("PRAGMA user_version = 99")
@@ -124,6 +125,7 @@ for words in json.loads(sys.argv[1]):
 
 @pytest.mark.parametrize("closed", ["runs.db", "."])
 def test_a_store_that_may_not_be_written_can_still_be_looked_into(home: Path, tmp_path: Path, closed: str) -> None:
+    """S14, field case 52."""
     prefix = powerless()
     if prefix is None:
         pytest.skip("nothing here takes from root what only root may do")

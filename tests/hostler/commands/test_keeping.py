@@ -383,6 +383,7 @@ def steps(home: Home, **wanted: Any) -> int:
 
 
 def test_a_page_of_10_000_runs_costs_what_is_on_it(many: Home) -> None:
+    """Field case 69."""
     middle = f"run_{5000:026}"
     for wanted in (
         {},

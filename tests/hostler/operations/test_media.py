@@ -165,7 +165,7 @@ def test_what_is_not_in_the_source_is_said_plainly(tmp_path: Path) -> None:
 
 
 def test_a_latin_1_title_hurts_nobody(tmp_path: Path) -> None:
-    """Bytes that are not UTF-8 in ffmpeg's output do not decide the result."""
+    """Field case 26: bytes that are not UTF-8 in ffmpeg's output do not decide the result."""
     here = bench(tmp_path)
     make(
         here.folder / "t.mp4",

@@ -133,7 +133,7 @@ def test_the_end_is_the_whole() -> None:
     st.lists(st.one_of(st.binary(max_size=60), st.sampled_from([BLOCK, b"out_time_us=", b"7\n", b"speed=", b"x\n"])))
 )
 def test_any_bytes_give_clamped_monotone_readings_and_no_fault(chunks: list[bytes]) -> None:
-    """Progress is advice: nothing that ffmpeg prints may break the encode."""
+    """Field case 24: progress is advice: nothing that ffmpeg prints may break the encode."""
     reader = ProgressReader(8)
     furthest = 0.0
     for chunk in chunks:

@@ -60,7 +60,7 @@ def test_a_transcript_is_written_three_ways(tmp_path: Path, fake: Path) -> None:
 
 
 def test_the_cpu_claim_becomes_its_threads_and_the_network_is_off(tmp_path: Path, fake: Path) -> None:
-    """So that two programs at once do not take every core."""
+    """Field cases 34 and 42: two programs at once do not take every core, and nothing is downloaded."""
     here = bench(tmp_path)
     here.cpu = 3
     (here.folder / "a.wav").touch()

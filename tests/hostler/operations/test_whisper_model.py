@@ -74,7 +74,7 @@ def test_a_format_that_is_not_known_is_left_to_the_engine() -> None:
 
 
 def test_half_a_model_is_called_incomplete_and_not_worth_another_try(folder: Path) -> None:
-    """The file exists, which is what fools others."""
+    """Field case 42: the file exists, which is what fools others."""
     os.truncate(folder / "model.bin", 100)
     assert "model.bin is cut at 100 bytes" in incomplete(folder).message
 
@@ -87,13 +87,13 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """Nothing is downloaded instead."""
+    """Field case 42: nothing is downloaded instead."""
     with pytest.raises(OperationFailed, match=r"there is no model folder .*/large-v3"):
         find_model(tmp_path, "large-v3")
 
 
 def test_files_are_read_once_until_they_change(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second transcription does not read 75 MB again; a new file is looked at."""
+    """Field case 42: a second transcription does not read 75 MB again; a new file is looked at."""
     looks: list[int] = []
     real = ends_where_it_says
 

@@ -392,6 +392,7 @@ def test_a_file_of_the_first_make_is_written_anew_when_nobody_works_and_else_say
 
 
 def test_no_bite_is_larger_than_it_is_said_to_be(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Field case 69."""
     plan = plan_of({f"n{number}": [] for number in range(30)} | {"a": []})
     claimed = setting.claimed(plan)
     setting.accept(claimed, events=(), nodes=tuple(moved(node, Status.CANCELLED) for node in claimed.nodes), started=True,
