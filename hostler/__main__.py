@@ -5,7 +5,6 @@ Every import here is a part of what `hostler exec` and `hostler --version` take 
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import sys
@@ -74,6 +73,8 @@ def _leave(code: int) -> NoReturn:
     To take its modules apart would be two milliseconds, of the processor on which whoever waits for the same capacity
     may have been woken.
     """
+    import atexit  # noqa: PLC0415  what other commands do not need
+
     try:
         atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing ends its children
         sys.stdout.flush()
