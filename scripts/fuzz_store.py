@@ -395,21 +395,17 @@ class Fuzzer:
 
     def _document(self, connection: sqlite3.Connection, *, refit: bool) -> Change:
         (table, column), domain = self.random.choice(sorted(COVERED.items()))
-        key = "rowid" if table not in {"nodes", "events"} else "(run, position)" if table == "nodes" else "(run, seq)"
-        rows = connection.execute(
-            f"SELECT {key.strip('()')}, {column}, sha256 FROM {table} WHERE {column} NOT NULL"
-        ).fetchall()
+        rows = connection.execute(f"SELECT rowid, {column} FROM {table} WHERE {column} NOT NULL").fetchall()
         if not rows:
             return Change("nothing", found=False, same=True)
-        *where, data, _ = self.random.choice(rows)
+        row, data = self.random.choice(rows)
         changed, how = self._damaged(data)
-        marks = ", ".join("?" * len(where))
-        connection.execute(f"UPDATE {table} SET {column} = ? WHERE {key} = ({marks})", (changed, *where))
+        connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row))
         if refit:
             with suppress(sqlite3.IntegrityError):
                 sha256 = digest_bytes(domain, changed)
-                connection.execute(f"UPDATE {table} SET sha256 = ? WHERE {key} = ({marks})", (sha256, *where))
-        what = f"{table}.{column} {where}: {how}{' with its digest' if refit else ''}"
+                connection.execute(f"UPDATE {table} SET sha256 = ? WHERE rowid = ?", (sha256, row))
+        what = f"{table}.{column} {row}: {how}{' with its digest' if refit else ''}"
         return Change(what, found=not refit and changed != data, same=not refit)
 
     def _column(self, connection: sqlite3.Connection) -> Change:

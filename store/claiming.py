@@ -29,6 +29,7 @@ from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt
 from store.records import decode, verified
 from store.requests import is_cancelled, waiting
+from store.row_ids import of_run
 from store.transactions import Claimed, Fence, NewEvent
 from store.values import Domain, digest
 from store.work import held_leases
@@ -212,9 +213,7 @@ def _nodes(
     connection: sqlite3.Connection, head: Head, plan: GraphPlan
 ) -> tuple[tuple[NodeRecord, ...], tuple[str, ...]]:
     records, digests = [], []
-    with _closed(
-        connection, "SELECT key, status, record, sha256 FROM nodes WHERE run = ? ORDER BY position", head.run
-    ) as rows:
+    with _closed(connection, of_run("key, status, record, sha256", "nodes"), head.run) as rows:
         for key, status, data, sha256 in rows:
             what = f"record of node {key} of run {head.run_id}"
             record = decode(NodeRecord, verified(Domain.RECORD, data, sha256, what), what)
@@ -247,7 +246,7 @@ def _node_plans(
         if sha256 is not None
     }
     plans: dict[str, NodePlan] = {}
-    with _closed(connection, "SELECT sha256, node, content FROM node_plans WHERE run = ?", head.run) as rows:
+    with _closed(connection, of_run("sha256, node, content", "node_plans"), head.run) as rows:
         for sha256, node, inline in rows:
             what = f"plan {sha256} of node {node} of run {head.run_id}"
             data = content.get(Domain.NODE_PLAN, sha256, inline, what)
@@ -266,9 +265,7 @@ def _outputs(
     connection: sqlite3.Connection, content: Content, head: Head, nodes: tuple[NodeRecord, ...]
 ) -> dict[str, JsonValue]:
     outputs: dict[str, JsonValue] = {}
-    with _closed(
-        connection, "SELECT position, sha256, content FROM outputs WHERE run = ? ORDER BY position", head.run
-    ) as rows:
+    with _closed(connection, of_run("position, sha256, content", "outputs"), head.run) as rows:
         for position, sha256, inline in rows:
             if not 0 <= position < len(nodes):
                 raise damaged(f"output {position} of run {head.run_id}", "it belongs to no node")
@@ -335,9 +332,7 @@ def _closed(connection: sqlite3.Connection, query: str, run: int) -> closing[sql
 
 
 def _check_log(connection: sqlite3.Connection, head: Head) -> None:
-    row = connection.execute(
-        "SELECT event, sha256 FROM events WHERE run = ? ORDER BY seq DESC LIMIT 1", (head.run,)
-    ).fetchone()
+    row = connection.execute(of_run("event, sha256", "events") + " DESC LIMIT 1", (head.run,)).fetchone()
     what = f"log of run {head.run_id}"
     if row is None:
         raise damaged(what, "it is empty")

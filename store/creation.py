@@ -16,6 +16,7 @@ from store.lifecycle import RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan, PlannedNode
 from store.records import decode, encode, verified
+from store.row_ids import row_id
 from store.service import entrust
 from store.transactions import NewEvent
 from store.values import Domain, digest_bytes
@@ -203,7 +204,5 @@ def _insert_nodes(connection: sqlite3.Connection, run: int, records: list[NodeRe
     rows = []
     for position, record in enumerate(records):
         data = encode(record)
-        rows.append((run, position, record.key, record.status.value, data, digest_bytes(Domain.RECORD, data)))
-    connection.executemany(
-        "INSERT INTO nodes (run, position, key, status, record, sha256) VALUES (?, ?, ?, ?, ?, ?)", rows
-    )
+        rows.append((row_id(run, position), record.key, record.status.value, data, digest_bytes(Domain.RECORD, data)))
+    connection.executemany("INSERT INTO nodes (id, key, status, record, sha256) VALUES (?, ?, ?, ?, ?)", rows)

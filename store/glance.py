@@ -44,7 +44,10 @@ def glimpsed_runs(database: Path, beginning: str, *, limit: int) -> list[tuple[s
 
 def glimpsed_nodes(database: Path, run_id: str) -> list[str]:
     """Return the keys of the nodes of a run, in the order of its plan."""
-    query = "SELECT n.key FROM nodes AS n JOIN runs AS r ON r.run = n.run WHERE r.run_id = ? ORDER BY n.position"
+    query = (
+        "SELECT n.key FROM runs AS r JOIN nodes AS n ON n.id BETWEEN r.run << 32 AND (r.run << 32) + 4294967295"
+        " WHERE r.run_id = ? ORDER BY n.id"
+    )
     return [key for (key,) in _rows(database, query, (run_id,)) if _KEY.fullmatch(key)]
 
 

@@ -13,6 +13,7 @@ from store.clock import Stamp
 from store.faults import damaged
 from store.lifecycle import RunStatus, Status
 from store.limits import Limits
+from store.row_ids import row_id
 from store.run_list import unknown_run
 from store.transactions import NewEvent
 
@@ -106,12 +107,10 @@ def counts_text(counts: Mapping[Status, int]) -> str:
     return orjson.dumps(present, option=orjson.OPT_SORT_KEYS).decode()
 
 
-INSERT_EVENT: Final = "INSERT INTO events (run, seq, event, sha256) VALUES (?, ?, ?, ?)"
+INSERT_EVENT: Final = "INSERT INTO events (id, event, sha256) VALUES (?, ?, ?)"
 
 
-def seal_events(
-    head: Head, stamp: Stamp, events: Iterable[NewEvent], limits: Limits
-) -> list[tuple[int, int, bytes, str]]:
+def seal_events(head: Head, stamp: Stamp, events: Iterable[NewEvent], limits: Limits) -> list[tuple[int, bytes, str]]:
     """Move the head on by *events* and return their rows for `INSERT_EVENT`; the caller stores both.
 
     Raises:
@@ -125,7 +124,7 @@ def seal_events(
         if len(data) > limits.entry_bytes:
             what = f"event {event.kind} of run {head.run_id} has {len(data)} bytes, {limits.entry_bytes} are allowed"
             raise HostlerError(Code.INVALID_DATA, what, "put what is large into a file and name that")
-        rows.append((head.run, seq, data, sha256))
+        rows.append((row_id(head.run, seq), data, sha256))
         head.event_seq, head.event_sha256 = seq, sha256
     return rows
 

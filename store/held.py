@@ -15,14 +15,13 @@ from store.heads import INSERT_EVENT, Head, counts_text, seal_events
 from store.lifecycle import RUN_FINAL, RunStatus
 from store.limits import Limits
 from store.records import decode, encode, verified
+from store.row_ids import row_id
 from store.shapes import Shape
 from store.transactions import NewEvent
 from store.values import Domain, digest_bytes
 
-_SELECT_NODE: Final = "SELECT record, sha256 FROM nodes WHERE run = ? AND position = ?"
-_REPLACE_NODE: Final = (
-    "UPDATE nodes SET status = ?, record = ?, sha256 = ? WHERE run = ? AND position = ? AND sha256 = ?"
-)
+_SELECT_NODE: Final = "SELECT record, sha256 FROM nodes WHERE id = ?"
+_REPLACE_NODE: Final = "UPDATE nodes SET status = ?, record = ?, sha256 = ? WHERE id = ? AND sha256 = ?"
 _REPLACE_HEAD: Final = (
     "UPDATE runs SET started_at = ?, counts = ?, event_seq = ?, event_sha256 = ?"
     " WHERE run = ? AND status = ? AND started_at IS ? AND generation = ? AND host_id = ? AND token = ?"
@@ -53,7 +52,7 @@ class Held:
         self._nodes: dict[int, NodeRecord] = {}
         self._digests: dict[int, str] = {}
         self._changed: set[int] = set()
-        self._events: list[tuple[int, int, bytes, str]] = []
+        self._events: list[tuple[int, bytes, str]] = []
         self._turned = False
         self._finished_at: str | None = None
 
@@ -71,7 +70,7 @@ class Held:
         """
         record = self._nodes.get(position)
         if record is None:
-            row = self._connection.execute(_SELECT_NODE, (self.head.run, position)).fetchone()
+            row = self._connection.execute(_SELECT_NODE, (row_id(self.head.run, position),)).fetchone()
             if row is None:
                 raise damaged(f"node {position} of run {self.head.run_id}", "it is not where the plan says")
             data, sha256 = row
@@ -112,12 +111,12 @@ class Held:
             record = self._nodes[position]
             data = encode(record)
             sha256 = digest_bytes(Domain.RECORD, data)
-            rows.append((record.status._value_, data, sha256, self.head.run, position, self._digests[position]))
+            rows.append((record.status._value_, data, sha256, row_id(self.head.run, position), self._digests[position]))
             self._digests[position] = sha256
         self._changed.clear()
         return rows
 
-    def event_rows(self) -> list[tuple[int, int, bytes, str]]:
+    def event_rows(self) -> list[tuple[int, bytes, str]]:
         """Return the events that are not stored yet, which then count as stored."""
         rows, self._events = self._events, []
         return rows

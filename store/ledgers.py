@@ -13,6 +13,7 @@ from store.faults import damaged
 from store.heads import Head
 from store.lifecycle import Status
 from store.records import decode, encode, verified
+from store.row_ids import of_run
 from store.values import Domain, digest_bytes
 
 OF_RUN: Final = ""
@@ -115,7 +116,7 @@ def load_ledgers(
 
 
 def _entries(connection: sqlite3.Connection, head: Head) -> Generator[Entry]:
-    query = "SELECT seq, event, sha256 FROM events WHERE run = ? AND instr(event, ?) ORDER BY seq"
+    query = of_run("seq, event, sha256", "events", only="instr(event, ?)")
     with closing(connection.execute(query, (head.run, _SPENDING))) as rows:
         for seq, data, sha256 in rows:
             event = chain.unseal(data, sha256, run_id=head.run_id, seq=seq, prev_sha256=None)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import orjson
 
-from store.archive.tables import TABLES
+from store.archive.tables import TABLES, Table
+from store.row_ids import of_run
 
 
 def orphans(connection: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
@@ -21,16 +22,19 @@ def orphans(connection: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
     known = {row[0] for row in connection.execute("SELECT run FROM runs UNION ALL SELECT run FROM removals")}
     found: dict[int, tuple[str, ...]] = {}
     for table in TABLES:
-        for run in _numbers(connection, table.name):
+        for run in _numbers(connection, table):
             if run not in known:
                 found[run] = (*found.get(run, ()), table.name)
     return dict(sorted(found.items()))
 
 
-def _numbers(connection: sqlite3.Connection, table: str) -> Iterator[int]:
+def _numbers(connection: sqlite3.Connection, table: Table) -> Iterator[int]:
     """Yield each number once, from one to the next by the index: most tables have many rows for each."""
-    query = f"SELECT min(run) FROM {table} WHERE run > ?"  # noqa: S608 - names of our own
+    query = f"SELECT min(run) FROM {table.name} WHERE run > ?"  # noqa: S608 - names of our own
     run = -1 << 63
+    if table.by_id:
+        query = f"SELECT min(id) >> 32 FROM {table.name} WHERE id >= (? + 1) << 32"  # noqa: S608 - likewise
+        run = -1 << 31
     while (row := connection.execute(query, (run,)).fetchone())[0] is not None:
         run = row[0]
         yield run
@@ -38,7 +42,7 @@ def _numbers(connection: sqlite3.Connection, table: str) -> Iterator[int]:
 
 def name_of(connection: sqlite3.Connection, run: int) -> str | None:
     """Return the id by which the log of such a run calls it; None if it has no log that can be read."""
-    row = connection.execute("SELECT event FROM events WHERE run = ? ORDER BY seq LIMIT 1", (run,)).fetchone()
+    row = connection.execute(of_run("event", "events") + " LIMIT 1", (run,)).fetchone()
     try:
         run_id = orjson.loads(row[0])["run_id"]
     except (TypeError, KeyError, ValueError):

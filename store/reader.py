@@ -20,6 +20,7 @@ from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt
 from store.records import decode, verified
 from store.requests import decode_request, is_cancelled
+from store.row_ids import of_run
 from store.run_list import Owner, known_status, unknown_run
 from store.run_log import RunLog
 from store.run_view import RunView
@@ -159,9 +160,7 @@ class Reader(RunLog):
             raise unknown_run(run_id)
         with reading(self._connection, self.home.database):
             head = read_head(self._connection, run_id)
-            rows = self._connection.execute(
-                "SELECT position, key, record, sha256 FROM nodes WHERE run = ? ORDER BY position", (head.run,)
-            ).fetchall()
+            rows = self._connection.execute(of_run("position, key, record, sha256", "nodes"), (head.run,)).fetchall()
         if [row[0] for row in rows] != list(range(sum(head.counts.values()))):  # a damaged page may hide some
             raise damaged(f"set of nodes of run {run_id}", "some are missing or there twice")
         return tuple(self._node(run_id, *row[1:]) for row in rows)
@@ -229,8 +228,7 @@ class Reader(RunLog):
         """
         rows = self._of_run(
             run_id,
-            "SELECT o.sha256, o.content FROM nodes AS n"
-            " JOIN outputs AS o ON o.run = n.run AND o.position = n.position WHERE n.run = ? AND n.key = ?",
+            "SELECT o.sha256, o.content FROM nodes AS n JOIN outputs AS o ON o.id = n.id WHERE n.run = ? AND n.key = ?",
             node,
         )
         if not rows:

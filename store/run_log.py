@@ -7,10 +7,13 @@ from store import chain
 from store.contracts import Event, EventKind
 from store.database import reading
 from store.faults import damaged
+from store.row_ids import PLACES, of_run
 from store.run_list import RunList, unknown_run
 
 _EVENTS_AT_ONCE: Final = 500
-_EVENTS_BEFORE: Final = "SELECT seq, event, sha256 FROM events WHERE run = ? AND seq < ? ORDER BY seq DESC LIMIT ?"
+_EVENTS_BEFORE: Final = (
+    "SELECT seq, event, sha256 FROM events WHERE id >= ?1 << 32 AND id < (?1 << 32) + ?2 ORDER BY id DESC LIMIT ?3"
+)
 _LOG_CUT: Final = f'"kind":"{EventKind.LOG_CUT}"'.encode()
 _ANSWERS: Final = frozenset({EventKind.REQUEST, EventKind.REQUEST_REFUSED})
 
@@ -28,7 +31,7 @@ class RunLog(RunList):
         query = "SELECT 1 FROM requests WHERE run = ? AND request_id = ? AND consumed_generation IS NOT NULL"
         if not self._of_run(run_id, query, request_id):
             return None
-        before = (1 << 63) - 1
+        before = PLACES
         while rows := self._of_run(run_id, _EVENTS_BEFORE, before, _EVENTS_AT_ONCE):  # it is among the last ones
             for seq, data, sha256 in rows:
                 event = chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=None)
@@ -52,7 +55,7 @@ class RunLog(RunList):
         while True:  # in bites, so that a slow reader does not keep the write-ahead log from being checkpointed
             rows = self._of_run(
                 run_id,
-                "SELECT seq, event, sha256 FROM events WHERE run = ? AND seq > ? ORDER BY seq LIMIT ?",
+                of_run("seq, event, sha256", "events", only="id > (?1 << 32) + ?2") + " LIMIT ?3",
                 after,
                 _EVENTS_AT_ONCE,
             )
@@ -71,7 +74,7 @@ class RunLog(RunList):
             HostlerError: not-found; invalid-data, naming the event.
 
         """
-        query = "SELECT seq, event, sha256 FROM events WHERE run = ? AND instr(event, ?) ORDER BY seq"
+        query = of_run("seq, event, sha256", "events", only="instr(event, ?)")
         rows = self._of_run(run_id, query, _LOG_CUT)
         found = (chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=None) for seq, data, sha256 in rows)
         return tuple(event for event in found if event.kind is EventKind.LOG_CUT)

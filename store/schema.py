@@ -212,12 +212,83 @@ _VERSION_4: Final[Migration] = (
     "CREATE UNIQUE INDEX receipts_by_run ON receipts (run, receipt_id)",
 )
 
-MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
+_ID: Final = "id INTEGER PRIMARY KEY, run INTEGER NOT NULL AS (id >> 32) VIRTUAL"
+"""Of tables whose rows lie by run and place, see `store.row_ids`."""
+
+_VERSION_5: Final[Migration] = (
+    # What a step adds goes to the end of few pages, and no row is too long for its page: a table with a key of its
+    # own, or an index that leads to it, would write twice as many.
+    "DROP INDEX nodes_by_key",
+    "ALTER TABLE nodes RENAME TO old_nodes",
+    f"""
+    CREATE TABLE nodes (
+        {_ID},
+        position INTEGER NOT NULL AS (id & 4294967295) VIRTUAL,
+        key TEXT NOT NULL,
+        status TEXT NOT NULL,
+        record BLOB NOT NULL,
+        sha256 TEXT NOT NULL
+    ) STRICT
+    """,
+    (
+        "INSERT INTO nodes (id, key, status, record, sha256)"
+        " SELECT run << 32 | position, key, status, record, sha256 FROM old_nodes ORDER BY run, position"
+    ),
+    "DROP TABLE old_nodes",
+    "CREATE UNIQUE INDEX nodes_by_key ON nodes (run, key)",
+    "DROP INDEX node_plans_by_run",
+    "ALTER TABLE node_plans RENAME TO old_node_plans",
+    f"""
+    CREATE TABLE node_plans (
+        {_ID},
+        sha256 TEXT NOT NULL UNIQUE,
+        node TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        content BLOB
+    ) STRICT
+    """,
+    (
+        "INSERT INTO node_plans (id, sha256, node, size, content)"
+        " SELECT run << 32 | row_number() OVER (PARTITION BY run ORDER BY rowid), sha256, node, size, content"
+        " FROM old_node_plans ORDER BY run, rowid"
+    ),
+    "DROP TABLE old_node_plans",
+    "DROP INDEX outputs_in_files",
+    "ALTER TABLE outputs RENAME TO old_outputs",
+    f"""
+    CREATE TABLE outputs (
+        {_ID},
+        position INTEGER NOT NULL AS (id & 4294967295) VIRTUAL,
+        sha256 TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        content BLOB
+    ) STRICT
+    """,
+    (
+        "INSERT INTO outputs (id, sha256, size, content)"
+        " SELECT run << 32 | position, sha256, size, content FROM old_outputs ORDER BY run, position"
+    ),
+    "DROP TABLE old_outputs",
+    "CREATE INDEX outputs_in_files ON outputs (sha256) WHERE content IS NULL",
+    "ALTER TABLE events RENAME TO old_events",
+    f"""
+    CREATE TABLE events (
+        {_ID},
+        seq INTEGER NOT NULL AS (id & 4294967295) VIRTUAL,
+        event BLOB NOT NULL,
+        sha256 TEXT NOT NULL
+    ) STRICT
+    """,
+    ("INSERT INTO events (id, event, sha256) SELECT run << 32 | seq, event, sha256 FROM old_events ORDER BY run, seq"),
+    "DROP TABLE old_events",
+)
+
+MIGRATIONS: Final[Sequence[Migration]] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5)
 """The first makes version 1 of an empty file, each next one the next version."""
 
 SCHEMA_VERSION: Final = len(MIGRATIONS)
 
-RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0", "0.1.0", "0.1.0")
+RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0", "0.1.0", "0.1.0", "0.1.0")
 """The first Hostler that knows each version: what a program that is too old for a file tells its user to get."""
 
 

@@ -107,7 +107,8 @@ def runs_with_work(connection: sqlite3.Connection) -> list[str]:
     """Return the runs that have a ready node or work that is taken, oldest first."""
     rows = connection.execute(
         "SELECT run_id FROM runs AS r WHERE imported_sha256 IS NULL AND ("
-        " EXISTS (SELECT 1 FROM nodes AS n WHERE n.run = r.run AND n.status = 'ready')"
+        " EXISTS (SELECT 1 FROM nodes AS n"
+        "  WHERE n.id BETWEEN r.run << 32 AND (r.run << 32) + 4294967295 AND n.status = 'ready')"
         " OR EXISTS (SELECT 1 FROM leases AS l WHERE l.run = r.run)) ORDER BY run_id"
     ).fetchall()
     return [row[0] for row in rows]

@@ -7,6 +7,7 @@ from store.contracts import Event, EventKind, NodeRecord, Request
 from store.database import reading
 from store.reader import Reader
 from store.requests import decode_request
+from store.row_ids import of_run
 from store.work import TakenWork, runs_with_work, taken_work
 
 ANSWERS: Final = frozenset({EventKind.REQUEST, EventKind.REQUEST_REFUSED})
@@ -52,7 +53,7 @@ class WorkReader(Reader):
         """
         rows = self._of_run(
             run_id,
-            "SELECT event, sha256, seq FROM events WHERE run = ? AND instr(event, ?) > 0 ORDER BY seq",
+            of_run("event, sha256, seq", "events", only="instr(event, ?) > 0"),
             request_id.encode(),
         )
         for data, sha256, seq in rows:

@@ -18,6 +18,7 @@ from store.limits import Limits
 from store.plans import GraphPlan
 from store.receipt_rows import put_receipts
 from store.records import decode, encode
+from store.row_ids import IN_RUN, row_id
 from store.shapes import is_granted, names_its_revision, revision_due, shape_of
 from store.staged import Staged
 from store.transactions import Fence, NewEvent, Output, Transaction
@@ -34,6 +35,13 @@ _BOUND_TO: Final[Mapping[GrantAction, str]] = MappingProxyType({
 })  # fmt: skip
 """Which plan of its node a grant must name."""
 
+
+_PUT_PLAN: Final = (
+    "INSERT INTO node_plans (id, sha256, node, size, content)"  # noqa: S608 - names of our own
+    f" SELECT coalesce(max(id), ?1 << 32) + 1, ?2, ?3, ?4, ?5 FROM node_plans WHERE {IN_RUN}"
+    " ON CONFLICT (sha256) DO NOTHING"
+)
+"""Behind those that were frozen before."""
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -163,11 +171,7 @@ class Writer:
             if plan.run_id != head.run_id or plan.node not in run.shape.positions:
                 what = f"plan {frozen.sha256} is for node {plan.node} of run {plan.run_id}"
                 raise HostlerError(Code.CONFLICT, what, f"it cannot be stored in run {head.run_id}")
-            stored = self._connection.execute(
-                "INSERT INTO node_plans (sha256, run, node, size, content) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT DO NOTHING",
-                (frozen.sha256, head.run, plan.node, len(frozen.data), inline),
-            )
+            stored = self._connection.execute(_PUT_PLAN, (head.run, frozen.sha256, plan.node, len(frozen.data), inline))
             if stored.rowcount == 1:
                 new[frozen.sha256] = plan.node
             if inline is None:
@@ -187,10 +191,10 @@ class Writer:
                 if output.sha256 not in (stored, named.get(output.node)):  # it would replace one that is named
                     raise _illegal(head, output.node, "its output is another one than its record names")
             self._connection.execute(
-                "INSERT INTO outputs (run, position, sha256, size, content) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (run, position) DO UPDATE"
+                "INSERT INTO outputs (id, sha256, size, content) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE"
                 " SET sha256 = excluded.sha256, size = excluded.size, content = excluded.content",
-                (head.run, position, output.sha256, len(output.data), inline),
+                (row_id(head.run, position), output.sha256, len(output.data), inline),
             )
             if inline is None:
                 self._content.keep(output.sha256, output.data)
@@ -198,7 +202,7 @@ class Writer:
 
     def _output_sha256(self, head: Head, position: int) -> str | None:
         row = self._connection.execute(
-            "SELECT sha256 FROM outputs WHERE run = ? AND position = ?", (head.run, position)
+            "SELECT sha256 FROM outputs WHERE id = ?", (row_id(head.run, position),)
         ).fetchone()
         return None if row is None else row[0]
 

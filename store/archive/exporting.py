@@ -13,6 +13,7 @@ from store.archive.container import ArchiveWriter
 from store.archive.tables import PART_BYTES, TABLES, line, rows_of
 from store.content import Content
 from store.home import node_folder
+from store.row_ids import of_run
 from store.values import Domain
 
 FORMAT: Final = 1
@@ -57,7 +58,7 @@ def write_archive(connection: sqlite3.Connection, content: Content, run: int, lo
         lines = (line(table, one) for one in rows_of(connection, content, table, run))
         for number, part in enumerate(_parts(lines), start=1):
             archive.add(f"{table.folder}/{number:06}.jsonl", part)
-    for position, key in connection.execute("SELECT position, key FROM nodes WHERE run = ? ORDER BY position", (run,)):
+    for position, key in connection.execute(of_run("position, key", "nodes"), (run,)):
         for name, data in _logs(logs / node_folder(key)):
             archive.add(f"logs/{position:06}/{name}", data)
     return archive.finish()

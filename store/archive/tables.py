@@ -9,6 +9,7 @@ import orjson
 from store.content import Content
 from store.lazy_dataclass import dataclass
 from store.limits import MIB, Limits
+from store.row_ids import IN_RUN, PLACES, next_id, row_id
 from store.values import Domain
 
 PART_BYTES: Final = 4 * MIB
@@ -33,6 +34,8 @@ class Table:
         texts: Columns that hold texts, the digest first.
         bytes: Column of the record's bytes.
         order: What orders the rows.
+        place: Column that says where in the run a row lies; None where its number is given when it is stored.
+        by_id: Whether run and place are the row's id, see `store.row_ids`.
         domain: Of the digest, where large bytes lie in files and the row has their size.
 
     """
@@ -44,6 +47,8 @@ class Table:
     texts: tuple[str, ...] = ("sha256",)
     bytes: str
     order: str
+    place: str | None = None
+    by_id: bool = False
     domain: Domain | None = None
 
     @property
@@ -58,13 +63,14 @@ class Table:
 
 TABLES: Final = (
     Table(name="nodes", folder="nodes", integers=("position",), texts=("key", "sha256", "status"), bytes="record",
-          order="position"),
-    Table(name="node_plans", folder="node-plans", texts=("node", "sha256"), bytes="content", order="rowid",
-          domain=Domain.NODE_PLAN),
-    Table(name="outputs", folder="outputs", integers=("position",), bytes="content", order="position",
-          domain=Domain.OUTPUT),
+          order="id", place="position", by_id=True),
+    Table(name="node_plans", folder="node-plans", texts=("node", "sha256"), bytes="content", order="id",
+          by_id=True, domain=Domain.NODE_PLAN),
+    Table(name="outputs", folder="outputs", integers=("position",), bytes="content", order="id",
+          place="position", by_id=True, domain=Domain.OUTPUT),
     Table(name="summaries", folder="summary", bytes="content", order="run", domain=Domain.RECORD),
-    Table(name="events", folder="events", integers=("seq",), bytes="event", order="seq"),
+    Table(name="events", folder="events", integers=("seq",), bytes="event", order="id", place="seq",
+          by_id=True),
     Table(name="grants", folder="grants", texts=("grant_id", "sha256"), bytes="record", order="rowid"),
     Table(name="requests", folder="requests", optional=("consumed_generation",), texts=("request_id", "sha256"),
           bytes="record", order="rowid"),
@@ -83,7 +89,8 @@ def rows_of(connection: sqlite3.Connection, content: Content, table: Table, run:
 
     """
     names = ", ".join((*table.columns, table.bytes))
-    query = f"SELECT {names} FROM {table.name} WHERE run = ? ORDER BY {table.order}"  # noqa: S608 - names of our own
+    of_run = IN_RUN if table.by_id else "run = ?"
+    query = f"SELECT {names} FROM {table.name} WHERE {of_run} ORDER BY {table.order}"  # noqa: S608 - names of our own
     place = table.columns.index("sha256")
     for row in connection.execute(query, (run,)):
         if table.domain is None:
@@ -103,13 +110,17 @@ def insert(connection: sqlite3.Connection, table: Table, run: int, row: Row, inl
         inline: What the row holds of its bytes; None if they are in a file.
 
     """
-    names = ["run", *table.columns, table.bytes]
-    values = [run, *row[:-1], inline]
+    fields: dict[str, Any] = dict(zip(table.columns, row[:-1], strict=True)) | {table.bytes: inline}
+    if table.place is not None:
+        fields["id"] = row_id(run, fields.pop(table.place))
+    elif table.by_id:
+        fields["id"] = next_id(connection, table.name, run)
+    else:
+        fields["run"] = run
     if table.domain is not None:
-        names.append("size")
-        values.append(len(row[-1]))
-    marks = ", ".join("?" * len(values))
-    connection.execute(f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})", values)  # noqa: S608 - names of our own
+        fields["size"] = len(row[-1])
+    names, marks = ", ".join(fields), ", ".join("?" * len(fields))
+    connection.execute(f"INSERT INTO {table.name} ({names}) VALUES ({marks})", (*fields.values(),))  # noqa: S608 - names of our own
 
 
 def line(table: Table, row: Row) -> bytes:
@@ -138,7 +149,8 @@ def parse(table: Table, text: bytes) -> Row:
         raise ValueError
     for name in (*table.integers, *table.optional):
         value = fields[name]
-        if not (name in table.optional and value is None) and not (type(value) is int and 0 <= value <= _LARGEST):
+        most = PLACES - 1 if name == table.place else _LARGEST
+        if not (name in table.optional and value is None) and not (type(value) is int and 0 <= value <= most):
             raise ValueError
     if not all(isinstance(fields[name], str) for name in table.texts):
         raise ValueError

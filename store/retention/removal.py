@@ -13,6 +13,7 @@ from typing import Final
 
 from store.database import writing
 from store.retention.selection import Ended, may_go, still_ended
+from store.row_ids import IN_RUN
 from store.service import take_back
 
 BITE_ROWS: Final = 256
@@ -22,8 +23,9 @@ _RUNS_AT_ONCE: Final = 32
 _PAUSE_S: Final = 0.002
 """Between two bites; who waits for the write lock looks more often than that."""
 
-_BY_ROWID: Final = ("node_plans", "outputs", "summaries", "grants", "requests", "leases", "receipts")
-_BY_KEY: Final = (("nodes", "position"), ("events", "seq"), ("ledgers", "node"), ("workspaces", "node"))
+_BY_ID: Final = ("node_plans", "outputs", "nodes", "events")
+_BY_ROWID: Final = ("summaries", "grants", "requests", "leases", "receipts")
+_BY_KEY: Final = (("ledgers", "node"), ("workspaces", "node"))
 
 
 def pause() -> None:
@@ -87,6 +89,11 @@ class Removal:
     def _bite(self, run: int, room: int) -> int:
         """Remove up to *room* rows of a run; fewer only if there are no more."""
         gone = 0
+        for table in _BY_ID:
+            gone += self._connection.execute(
+                f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {IN_RUN} LIMIT ?2)",  # noqa: S608 - names of our own
+                (run, room - gone),
+            ).rowcount
         for table in _BY_ROWID:
             gone += self._connection.execute(
                 f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE run = ? LIMIT ?)",  # noqa: S608 - names of our own

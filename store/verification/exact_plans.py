@@ -15,6 +15,7 @@ from store.lifecycle import Status
 from store.plans import GraphPlan, NodePlan, PlannedNode, PlanPhase
 from store.publication import publication_keys
 from store.references import references, resolve
+from store.row_ids import of_run, row_id
 from store.values import Domain, canonical, digest_bytes
 from store.verification.examination import Examination
 from store.verification.findings import Fault
@@ -48,8 +49,12 @@ def examine_plans(
         for sha256 in (record.preparation_sha256, record.plan_sha256)
         if sha256 is not None
     }
-    query = "SELECT node, sha256, size, content FROM node_plans WHERE run = ? ORDER BY rowid"
-    for key, sha256, size, inline in examination.rows(query):
+    query = of_run("id, node, sha256, size, content", "node_plans")
+    last = row_id(examination.run, 0)
+    for place, key, sha256, size, inline in examination.rows(query):
+        if place != last + 1:
+            examination.wrong(Fault.MISSING, "node_plans", f"a plan before {sha256} is missing", node=key)
+        last = place
         missing.discard((key, sha256))
         rules.stored.add(sha256)
         exact = _read(examination, key, (sha256, size, inline))

@@ -15,6 +15,7 @@ from store.home import Home, node_folder
 from store.lifecycle import Status
 from store.plans import CommandExecutor, GraphPlan
 from store.records import decode
+from store.row_ids import of_run
 from store.values import Domain
 from store.verification.findings import Absence, Note, printable
 
@@ -34,11 +35,7 @@ def examine_files(
         run_id: The run.
 
     """
-    rows = connection.execute(
-        "SELECT n.key, o.sha256, o.content FROM outputs AS o"
-        " JOIN nodes AS n ON n.run = o.run AND n.position = o.position WHERE o.run = ? ORDER BY o.position",
-        (run,),
-    )
+    rows = connection.execute(of_run("n.key, o.sha256, o.content", "outputs AS o JOIN nodes AS n USING (id)"), (run,))
     for key, sha256, inline in rows:
         value = orjson.loads(content.get(Domain.OUTPUT, sha256, inline, f"output of node {key}"))
         for path, size, digest in _told_files(value):
@@ -82,9 +79,7 @@ def _missing_logs(
     ).fetchone()
     plan = decode(GraphPlan, content.get(Domain.GRAPH_PLAN, sha256, inline, "graph plan"), "graph plan")
     commands = {node.key for node in plan.nodes if isinstance(node.executor, CommandExecutor)}
-    for key, status, data in connection.execute(
-        "SELECT key, status, record FROM nodes WHERE run = ? ORDER BY position", (run,)
-    ):
+    for key, status, data in connection.execute(of_run("key, status, record", "nodes"), (run,)):
         if key not in commands or status != Status.COMPLETED.value:
             continue
         attempt = orjson.loads(data)["attempt"]

@@ -14,6 +14,7 @@ from store.evidence import documents
 from store.lifecycle import FINAL, RESTING, RunStatus, Status
 from store.plans import GraphPlan
 from store.references import references, resolve
+from store.row_ids import of_run
 from store.values import Domain, digest, digest_bytes
 from store.verification.examination import Examination
 from store.verification.findings import Fault
@@ -35,7 +36,7 @@ def examine_chain(examination: Examination, columns: RunColumns, plan: GraphPlan
     """
     told = None if plan is None else Retelling.begin((node.key, bool(node.dependencies)) for node in plan.nodes)
     sound, last, prev = plan is not None, 0, chain.GENESIS
-    for seq, data, sha256 in examination.rows("SELECT seq, event, sha256 FROM events WHERE run = ? ORDER BY seq"):
+    for seq, data, sha256 in examination.rows(of_run("seq, event, sha256", "events")):
         if seq != last + 1:
             gap = f"event {last + 1}" if seq == last + 2 else f"events {last + 1} to {seq - 1}"
             examination.wrong(Fault.MISSING, "events", f"{gap} missing", event=last + 1)

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from store.contracts import NodeRecord
 from store.plans import GraphPlan
+from store.row_ids import of_run, row_id
 from store.values import Domain
 from store.verification.examination import Examination
 from store.verification.findings import Fault
@@ -24,7 +25,7 @@ def examine_records(examination: Examination, plan: GraphPlan | None) -> dict[st
     """
     records: dict[str, NodeRecord] = {}
     keys: list[str] = []
-    query = "SELECT position, key, status, record, sha256 FROM nodes WHERE run = ? ORDER BY position"
+    query = of_run("position, key, status, record, sha256", "nodes")
     for position, key, status, data, sha256 in examination.rows(query):
         keys.append(key)
         if position != len(keys) - 1:
@@ -55,7 +56,7 @@ class Outputs:
 
     def examine(self) -> None:
         """Examine them all."""
-        query = "SELECT position, sha256, size, content FROM outputs WHERE run = ? ORDER BY position"
+        query = of_run("position, sha256, size, content", "outputs")
         for position, *row in self._examination.rows(query):
             if not 0 <= position < len(self._keys):
                 self._examination.wrong(Fault.PLAN, "outputs", f"there is no node at position {position}")
@@ -79,8 +80,8 @@ class Outputs:
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key][0]
-        query = "SELECT sha256, size, content FROM outputs WHERE run = ? AND position = ?"
-        row = next(self._examination.rows(query, self._examination.run, self._positions[key]))
+        query = "SELECT sha256, size, content FROM outputs WHERE id = ?"
+        row = next(self._examination.rows(query, row_id(self._examination.run, self._positions[key])))
         value = self._value(key, row)
         assert value is not None  # it was sound in this very snapshot
         self._keep(key, value[0], row[1])
@@ -91,10 +92,11 @@ class Outputs:
         return keys <= self._sound
 
     def _has(self, key: str) -> bool:
-        query = "SELECT 1 FROM outputs WHERE run = ? AND position = ?"
-        return (
-            next(self._examination.rows(query, self._examination.run, self._positions.get(key, -1)), None) is not None
-        )
+        position = self._positions.get(key)
+        if position is None:
+            return False
+        query = "SELECT 1 FROM outputs WHERE id = ?"
+        return next(self._examination.rows(query, row_id(self._examination.run, position)), None) is not None
 
     def _value(self, key: str, row: tuple[str, int, bytes | None]) -> tuple[JsonValue] | None:
         data = self._examination.content(Domain.OUTPUT, row, table="outputs", what="its output", node=key)

@@ -18,6 +18,7 @@ from store.home import Home
 from store.hosts import HostIdentity
 from store.reader import Reader
 from store.requests import post
+from store.retention.removal import Removal
 from store.run_store import RunStore
 from store.schema import MIGRATIONS, RELEASES, SCHEMA_VERSION
 from store.upgrade import kept_copy, upgrade
@@ -28,6 +29,9 @@ from tests.store.support import CLOCK, Setting, assert_refused, request_of
 NEXT = (*MIGRATIONS, ("CREATE TABLE later (x INTEGER) STRICT", "INSERT INTO later VALUES (1)"))
 NEXT_RELEASES = (*RELEASES, "9.9.9")
 KNOWN = SCHEMA_VERSION + 1
+
+MOVED = ("nodes", "node_plans", "outputs", "events")
+"""Tables that version 5 stores anew."""
 
 
 def filled(folder: Path) -> tuple[Home, str]:
@@ -275,6 +279,25 @@ def test_a_file_of_every_released_version_can_be_opened_and_worked_with(tmp_path
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     assert kept_copy(home.database, version).exists() == (version < SCHEMA_VERSION)
     setting.close()
+
+
+def test_rows_of_runs_that_are_being_removed_come_along(tmp_path: Path) -> None:
+    """Between the bites of a removal a run has rows and is not there itself; its rows still go after the upgrade."""
+    home = Home.open(tmp_path / "home", create=True)
+    schema_sample.restore(4, home)
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute("INSERT INTO removals (run, run_id) SELECT run, run_id FROM runs WHERE run = 1")
+        connection.execute("DELETE FROM runs WHERE run = 1")
+        before = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in MOVED]
+    RunStore.open(home, clock=CLOCK).close()
+    with closing(sqlite3.connect(home.database, isolation_level=None)) as connection:
+        assert [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in MOVED] == before
+        removal = Removal(connection, home.database)
+        removal.rows([run for run, _ in removal.begun()])
+        assert all(
+            connection.execute(f"SELECT DISTINCT run FROM {table}").fetchall() in ([], [(2,)]) for table in MOVED
+        )
+        assert removal.begun() == []
 
 
 def test_every_schema_version_names_its_release() -> None:
