@@ -3,6 +3,8 @@
 A stopped process announces nothing, so somebody must ask for it now and then. The first two of a line do; all
 others only see whether these still do, and whoever sees first that they do not looks in their place. That may also be
 because the first two have gone, and those who come after them believe that they still stand further back.
+
+The sign says when it was left. So one process that sees to it in time is enough, and of many each does it less often.
 """
 
 # A plain string, as for the tickets.
@@ -13,11 +15,18 @@ import os
 import time
 from typing import Final
 
+from hostres.clock import boot_ns
 from hostres.errors import HostlerError
 from hostres.folders import open_private
 
 BEATS: Final = 1.5
 """A sign that is not renewed for so many of the intervals in which it should be is missed."""
+
+FEW: Final = 4
+"""So many see to it that often, each of them; more do it as often altogether."""
+
+SELDOM: Final = 4.0
+"""Each does it at least once in so many times as long, as what were many a moment ago may be few."""
 
 _SPREAD: Final = 0.6180339887498949
 """Multiples of it fall evenly between whole numbers."""
@@ -28,7 +37,7 @@ FILE: Final = "pulse"
 
 
 class Pulse:
-    """The sign of one line, as one waiter in it sees it. Signs are compared, never dated: the wall clock may jump.
+    """The sign of one line, as one waiter in it sees it: a moment on the boot-time clock, as the wall clock may jump.
 
     Attributes:
         place: Whose modification time is the sign: `FILE`, or the record of the ticket inside which the line is.
@@ -42,7 +51,7 @@ class Pulse:
         self.place = ""
         self._interval_s = 0.0
         self._seen_ns = 0
-        self._seen_s = self._left_s = -float("inf")
+        self._left_s = -float("inf")
 
     def leave(self, *, again: bool = False) -> None:
         """Leave the sign.
@@ -57,29 +66,27 @@ class Pulse:
             with contextlib.suppress(OSError, HostlerError):  # then others look too, which does no harm
                 self._renew()
 
-    def due(self, interval_s: float) -> float:
+    def due(self, interval_s: float, waiting: int) -> float:
         """Return the monotonic second at which to see to it.
 
         Args:
             interval_s: How often whoever looks after the line looks at least.
+            waiting: How many there are to see to it.
 
         """
         self._interval_s = BEATS * interval_s
+        period_s = self._interval_s * min(max(1.0, waiting / FEW), SELDOM)
         # all waiters of one process in the same moment, those of different ones, also forked ones, in different ones
-        phase_s = os.getpid() * _SPREAD % 1 * self._interval_s
-        return phase_s + ((time.monotonic() - phase_s) // self._interval_s + 1) * self._interval_s
+        phase_s = os.getpid() * _SPREAD % 1 * period_s
+        return phase_s + ((time.monotonic() - phase_s) // period_s + 1) * period_s
 
     def missed(self) -> bool:
-        """Return whether nobody has left the sign since this was asked last."""
-        now = time.monotonic()
-        if now - self._seen_s < self._interval_s / BEATS:
-            return False  # one was stopped itself, and has only just seen to it
+        """Return whether nobody has left the sign for too long."""
         try:
-            sign_ns = os.stat(self.place, follow_symlinks=False).st_mtime_ns
+            self._seen_ns = os.stat(self.place, follow_symlinks=False).st_mtime_ns
         except OSError:
             return True  # the folder is gone, or what the line is inside
-        missed, self._seen_ns, self._seen_s = sign_ns == self._seen_ns, sign_ns, now
-        return missed
+        return not 0 <= boot_ns() - self._seen_ns < self._interval_s * 1e9  # one of another boot is none
 
     def renewed(self) -> bool:
         """Return whether somebody has left the sign since it was missed."""
@@ -90,8 +97,13 @@ class Pulse:
 
     def _renew(self) -> None:
         try:
-            os.utime(self.place, follow_symlinks=False)
+            self._date()
         except FileNotFoundError:
             if os.path.basename(self.place) != FILE:
                 raise  # of a ticket that has gone
             os.close(open_private(self.place, os.O_WRONLY | os.O_CREAT))
+            self._date()
+
+    def _date(self) -> None:
+        now_ns = boot_ns()
+        os.utime(self.place, ns=(now_ns, now_ns), follow_symlinks=False)

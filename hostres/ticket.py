@@ -1,7 +1,7 @@
 """One ticket as its own process holds it: first waiting, then perhaps holding."""
 
 # Plain strings on the hot path.
-# ruff: noqa: PTH108, PTH120
+# ruff: noqa: PTH108, PTH120, PTH208
 
 import contextlib
 import functools
@@ -126,7 +126,13 @@ class Ticket:
 
     def see_at(self) -> float:
         """Return the same, after it has seen to the line only."""
-        return self._look_s if self.rank < 2 else min(self._look_s, self.pulse.due(self._interval_s))
+        if self.rank < 2:
+            return self._look_s
+        try:
+            tickets = len(os.listdir(os.path.dirname(self.lock.place))) // 2  # at most so many wait
+        except OSError:
+            tickets = 0  # the folder is gone: soon, so that it is told
+        return min(self._look_s, self.pulse.due(self._interval_s, tickets))
 
     def must_look(self) -> bool:
         """Return whether it must look, nothing having happened: it is time, or nobody else does."""

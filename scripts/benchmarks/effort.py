@@ -19,7 +19,7 @@ class Effort:
         jobs: Programs run through two slots in a round, by running workers.
         commands: Likewise, by commands of their own.
         starts: Supervised starts in a round.
-        idle_s: Seconds in which idle waiters are watched, in a round; before that they settle for half as long.
+        idle_s: Seconds in which idle waiters are watched, in a round; before that they settle for twice as long.
         crowd: How many wait in the largest queue.
         crowd_releases: Hand-overs watched there.
         storm_s: Seconds of a storm of small claims.

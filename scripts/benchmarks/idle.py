@@ -14,6 +14,8 @@ from scripts.benchmarks.results import Goal, Row, informing, ratio
 from scripts.benchmarks.surroundings import scratch
 
 NAME: Final = "CPU of an idle waiter"
+SETTLED: Final = 2
+"""So many times as long as they are watched they wait before: what is done once is over."""
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -41,7 +43,7 @@ def _spent(kind: type[Slot], effort: Effort) -> list[float]:
         waiters = [hands.start(_wait, kind, place) for _ in range(effort.many)]
         for waiter in waiters:
             waiter.hear()
-        time.sleep(effort.idle_s / 2)
+        time.sleep(SETTLED * effort.idle_s)
         began = time.monotonic()
         before = [_cpu_ns(waiter) for waiter in waiters]
         time.sleep(effort.idle_s)

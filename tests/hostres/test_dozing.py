@@ -280,24 +280,53 @@ def test_nothing_is_kept_for_a_patient_one_that_is_stopped() -> None:
 def test_as_long_as_somebody_looks_nobody_else_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     now = 1000.0
     monkeypatch.setattr("hostres.pulse.time.monotonic", lambda: now)
+    monkeypatch.setattr("hostres.pulse.boot_ns", lambda: int(now * 1e9))
     one, two = Pulse(), Pulse()
     one.place = two.place = str(tmp_path / "sign")
+    assert 0 < two.due(1.0, 2) - now <= 1.5
     assert two.missed()  # not even the place is there
     (tmp_path / "sign").touch()
-    assert 0 < two.due(1.0) - now <= 1.5
-    assert not two.missed()
+    assert two.missed()  # by the wall clock it was left long after this boot, and by nobody
     for _ in range(3):
         now += 1.5
         one.leave()
         assert not two.missed()
-    now += 0.9
+    now += 1.4
     assert not two.missed()  # too early to tell
-    now += 0.6
+    now += 0.1
     assert two.missed()
-    assert two.missed() is False  # and it is to look no more often than that
-    os.utime(tmp_path / "sign", (0, 0))  # the wall clock was set back
-    now += 1.5
+    assert not two.renewed()
+    one.leave()
+    assert two.renewed()
     assert not two.missed()
+
+
+def test_a_sign_is_missed_as_soon_whatever_was_seen_of_it_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who sees to it seldom must not need to see twice the same."""
+    now = 1000.0
+    monkeypatch.setattr("hostres.pulse.time.monotonic", lambda: now)
+    monkeypatch.setattr("hostres.pulse.boot_ns", lambda: int(now * 1e9))
+    (tmp_path / "sign").touch()
+    one, two = Pulse(), Pulse()
+    one.place = two.place = str(tmp_path / "sign")
+    two.due(1.0, 500)
+    one.leave()
+    now += 1.6
+    assert two.missed()
+
+
+@pytest.mark.parametrize(("waiting", "longest_s"), [(0, 1.5), (3, 1.5), (4, 1.5), (8, 3.0), (16, 6.0), (500, 6.0)])
+def test_of_many_that_see_to_a_sign_each_does_it_less_often(waiting: int, longest_s: float) -> None:
+    after_s = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hostres.pulse.time.monotonic", lambda: 1000.0)
+        for pid in range(5000, 5200):
+            patch.setattr("hostres.pulse.os.getpid", lambda pid=pid: pid)
+            after_s.append(Pulse().due(1.0, waiting) - 1000.0)
+    assert 0 < min(after_s) < 0.05 * longest_s
+    assert 0.95 * longest_s < max(after_s) <= longest_s
 
 
 def test_whom_to_rouse_doubles_with_every_look() -> None:
