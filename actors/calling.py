@@ -36,15 +36,20 @@ def dumped(result: Any, output_type: type[BaseModel] | None) -> JsonValue:
 
     Raises:
         pydantic.ValidationError: It does not fit the model.
-        HostlerError: A number in it is not finite (invalid-data).
+        HostlerError: A number in it is not finite, or it is nested too deeply (invalid-data).
 
     """
     if output_type is None:
         return cast("JsonValue", result)
     if not isinstance(result, output_type):
         result = output_type.model_validate(result)
-    _refuse_non_finite(result.model_dump(), "$")  # as JSON, pydantic writes NaN under `Any` as null
-    return cast("JsonValue", result.model_dump(mode="json"))
+    try:
+        _refuse_non_finite(result.model_dump(), "$")  # as JSON, pydantic writes NaN under `Any` as null
+        return cast("JsonValue", result.model_dump(mode="json"))
+    except (RecursionError, ValueError) as error:  # pydantic's own bound is a plain ValueError
+        if type(error) is ValueError and "depth" not in str(error):
+            raise
+        raise HostlerError(Code.INVALID_DATA, "$: nested too deeply", "put it in a file and give its path") from None
 
 
 def _refuse_non_finite(value: Any, path: str) -> None:

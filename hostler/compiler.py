@@ -32,6 +32,7 @@ from store.delegation import delegation_fault
 from store.envelopes import problems
 from store.lazy_dataclass import dataclass
 from store.plans import GateExecutor, GraphPlan, PlannedNode
+from store.publication import SHORTER, impossible_name
 from store.records import document, encode
 from store.references import Reference
 from store.values import Domain, canonical, check, digest_bytes
@@ -132,6 +133,10 @@ def compile_workflow(
     beyond = next(problems(plan.nodes, str(folder.absolute())), None)
     if beyond is not None:
         raise invalid(beyond, "keep what a node may do within what its parent may")
+    for node in plan.nodes:
+        impossible = impossible_name(str(folder.absolute()), node.policy.publishes, node.input)
+        if impossible is not None:
+            raise invalid(f"node {node.key}: {impossible}", SHORTER)
     data = encode(plan)
     _refuse_secrets(plan, data)
     return Compiled(

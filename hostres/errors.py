@@ -121,6 +121,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         errno.EACCES: "check the permissions",
         errno.EPERM: "check the permissions",
         errno.EISDIR: "name a file",
+        errno.E2BIG: "put long words into a file, and name that",
         errno.EADDRINUSE: "name another port, or end what listens there",
     }
 )

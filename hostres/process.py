@@ -23,7 +23,7 @@ from hostres.holders import Identity
 from hostres.logs import KEEP_BYTES, BoundedLog, Cut
 from hostres.masking import Mask, MaskedLog, Sink
 from hostres.niceness import Niceness, born_nice, lower_session
-from hostres.procfs import command_of, read_process
+from hostres.procfs import Process, command_of, read_process
 from hostres.programs import find_program
 from hostres.reaping import reaper
 from hostres.spawning import Child, spawn
@@ -269,13 +269,18 @@ class Supervised:
                 self._patience.shorten(grace_s)
         with self._ending:
             if self._ended is None:
-                left = end_processes(self._tree.members, self._patience)
+                left = end_processes(self._members, self._patience)
                 if not any(process.pid == self.pid for process in left):
                     self._done.wait()
                 self._stop_attending()
                 named = tuple(Left(pid=process.pid, command=command_of(process.pid)) for process in left)
                 self._ended = Ended(exit=self._exit, left=named)
             return self._ended
+
+    def _members(self) -> list[Process]:
+        members = self._tree.members()
+        reaper.note(members)
+        return members
 
     def _stop_attending(self) -> None:
         with self._mutex:

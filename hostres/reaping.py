@@ -9,6 +9,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from hostres.procfs import Process, all_processes, environment_of
@@ -45,6 +46,13 @@ class Reaper:
         """Take note that *leader* was waited for; its number may be another's."""
         with self._mutex:
             self._leaders.discard(leader)
+
+    def note(self, processes: Iterable[Process]) -> None:
+        """Take note of processes that are about to be ended: nobody can tell any more afterwards whose they were."""
+        if os.getpid() == FIRST:
+            own = os.getsid(0)
+            with self._mutex:
+                self._sessions.update(process.session for process in processes if process.session != own)
 
     def reap(self) -> None:
         """Reap what has ended, and learn what has not."""

@@ -16,6 +16,7 @@ from store.lifecycle import RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan, PlannedNode
 from store.records import decode, encode, verified
+from store.references import references
 from store.row_ids import row_id
 from store.service import entrust
 from store.transactions import NewEvent
@@ -79,6 +80,11 @@ def _check_nodes(record: RunRecord, plan: GraphPlan) -> None:
         missing = [key for key in node.dependencies if key not in seen]
         if missing:
             raise _refuse(record, f"node {node.key} does not come after {', '.join(missing)}")
+        unnamed = {reference.node for reference in references(node.input)}.difference(node.dependencies)
+        if unnamed:
+            raise _refuse(
+                record, f"node {node.key} refers to {', '.join(sorted(unnamed))}, on which it does not depend"
+            )
         seen.add(node.key)
     fault = delegation_fault(plan.nodes)
     if fault is not None:

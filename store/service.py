@@ -7,6 +7,7 @@ when it was submitted, or once the service has worked on it; whoever takes it up
 import contextlib
 import os
 import sqlite3
+import stat
 from typing import Final, Self
 
 from hostres.errors import Code, HostlerError
@@ -55,6 +56,9 @@ class ServiceIdentity:
             raise HostlerError(
                 Code.UNAVAILABLE, f"{place} cannot be used: {error.strerror}", "check the disk and its permissions"
             ) from error
+        if not stat.S_ISFIFO(os.fstat(lock.fd).st_mode):  # always readable: it would be woken without end
+            lock.close()
+            raise HostlerError(Code.UNSAFE_STATE, f"{place} is no FIFO", "remove it")
         if taken:
             return cls(lock)
         lock.close()

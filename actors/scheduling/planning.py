@@ -16,8 +16,8 @@ from hostres.errors import Code, HostlerError
 from store.contracts import EventKind
 from store.lifecycle import Status
 from store.plans import NodePlan, PlanPhase
-from store.policy import FailureCode
-from store.publication import LONGEST_KEY, publication_keys
+from store.policy import FailureCode, Policy
+from store.publication import LONGEST_KEY, SHORTER, impossible_name, publication_keys
 from store.references import resolve
 from store.values import Domain, canonical, digest_bytes
 
@@ -163,7 +163,7 @@ def _resolved(state: RunState, node: NodeState) -> tuple[NodePlan, bytes]:
         input_sha256=digest_bytes(Domain.INPUT, data),
         dependencies={key: state.nodes[key].record.output_sha256 or "" for key in planned.dependencies},
         policy=policy,
-        keys=() if prepares or not policy.publishes else publication_keys(state.record.folder, policy.publishes, value),
+        keys=() if prepares else _published(state, policy, value),
         descriptors=None,
         max_input_bytes=None,
         max_seconds=None,
@@ -174,11 +174,20 @@ def _resolved(state: RunState, node: NodeState) -> tuple[NodePlan, bytes]:
     return plan, data
 
 
+def _published(state: RunState, policy: Policy, value: JsonValue) -> tuple[str, ...]:
+    if not policy.publishes:
+        return ()
+    fault = impossible_name(state.record.folder, policy.publishes, value)
+    if fault is not None:
+        raise HostlerError(Code.INVALID_DATA, fault, SHORTER)
+    return publication_keys(state.record.folder, policy.publishes, value)
+
+
 def _effect(
     state: RunState, node: NodeState, preparation: NodePlan, value: JsonValue, keys: tuple[str, ...]
 ) -> tuple[NodePlan, bytes]:
     policy = node.planned.policy
-    published = tuple(sorted({*keys, *publication_keys(state.record.folder, policy.publishes, value)}))
+    published = tuple(sorted({*keys, *_published(state, policy, value)}))
     odd = [key for key in published if not 0 < len(key) <= LONGEST_KEY]
     if odd or len(published) > MOST_KEYS:
         what = f"its planner names {len(published)} publication keys" if not odd else "a publication key is too long"

@@ -12,7 +12,7 @@ from actors.scheduling.operators import as_value
 from hostres.errors import Code
 from store.lifecycle import RunStatus, Status
 from store.plans import ComputeExecutor
-from store.policy import FailureCode, Policy
+from store.policy import Effect, FailureCode, Policy
 from tests.actors.support import (
     Drive,
     Model,
@@ -206,6 +206,19 @@ def test_a_reference_that_leads_nowhere_fails_its_node_alone():
     assert drive.status("b") is Status.FAILED
     assert drive.state.nodes["b"].record.failure.code is FailureCode.INVALID_DATA
     assert drive.state.status is RunStatus.PARTIAL
+
+
+def test_a_file_name_that_cannot_be_fails_before_anything_starts():
+    """Field case 32: of a name that another node made."""
+    policy = Policy(effect=Effect.LOCAL_DERIVED_WRITE, publishes=("to",))
+    drive = Drive(
+        Model([planned("a"), planned("b", "a", policy=policy, input={"to": {"$ref": {"node": "a", "path": ["by"]}}})])
+    )
+    drive.begin()
+    drive.returned("a", as_value({"by": "x" * 256}))
+    failure = drive.state.nodes["b"].record.failure
+    assert (drive.status("b"), failure.code) == (Status.FAILED, FailureCode.INVALID_DATA)
+    assert "a file name of 256 bytes" in failure.message
 
 
 def test_an_input_over_its_limit_fails_before_anything_starts():

@@ -152,6 +152,14 @@ def test_too_many_or_too_long_publication_keys_are_refused():
         assert made.status("a") is Status.FAILED
 
 
+def test_a_file_name_that_cannot_be_fails_before_anything_starts():
+    """Field case 32: of a name that the planner made."""
+    made = drive(planning(publishes=("to",)), ports=ONLY_PLAN)
+    answer(made, Exact(input={"to": "x" * 256}, keys=()))
+    assert made.status("a") is Status.FAILED
+    assert "a file name of 256 bytes" in made.state.nodes["a"].record.failure.message
+
+
 def test_a_preparation_that_always_fails_is_tried_as_often_as_the_policy_says_and_starts_nothing():
     for exhausted, ends in (("fail", Status.FAILED), ("block", Status.BLOCKED)):
         made = drive(planning(retry=Retry(attempts=2, exhausted=exhausted)))

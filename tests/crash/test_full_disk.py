@@ -76,7 +76,7 @@ print(json.dumps(answers))
 def test_a_run_stops_by_name_on_a_full_disk_and_completes_once_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S14, field case 48: what ran can record its end, and nothing is begun that could not be recorded."""
+    """S14, field case 48: what was acknowledged stays, and one line says what to do."""
     (tmp_path / "flow.py").write_text(FLOW)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     answers = on_small_disk(tmp_path / "disk", "6m", SCRIPT)

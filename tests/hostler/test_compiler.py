@@ -16,7 +16,7 @@ from hostler.compiler import Compiled, compile_workflow
 from hostler.schemas import input_sha256, output_sha256
 from hostres.errors import Code, HostlerError
 from store.plans import GraphPlan
-from store.policy import Policy
+from store.policy import Effect, Policy
 from store.references import references
 from store.values import Domain, digest
 
@@ -285,3 +285,38 @@ def test_the_work_of_compiling_grows_with_the_nodes_and_no_faster(shape: Callabl
 def test_four_thousand_nodes_compile() -> None:
     sizes: Sequence[int] = [len(graph(shape(4000)).plan.nodes) for shape in (chain, fan)]
     assert sizes == [4000, 4002]
+
+
+class Target(BaseModel):
+    to: str
+
+
+@operation("demo.publish", policy=Policy(effect=Effect.LOCAL_DERIVED_WRITE, publishes=("to",)))
+def published(ctx: Any, input: Target) -> Target:
+    return input
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("x" * 255, ""),
+        ("日" * 80 + ".mp4", ""),
+        ("x" * 256, "a file name of 256 bytes"),
+        ("é" * 130 + ".mp4", "a file name of 264 bytes"),
+        ("日" * 120, "a file name of 360 bytes"),
+        ("a/" * 2100 + "x", "a path of 4204 bytes"),
+        ("a\0b", "no file can be called"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_refused_before_anything_runs(name: str, why: str) -> None:
+    """Field case 32: bytes count, not letters."""
+
+    def author(build: Build) -> Any:
+        build.call(published, key="a", input={"to": name})
+
+    refused = ""
+    try:
+        compile_workflow(workflow("demo")(author), {}, folder=Path("/x"))
+    except HostlerError as error:
+        refused = f"{error.code}: {error.what}"
+    assert refused == "" if not why else refused.startswith(f"invalid-data: node a: {why}")

@@ -96,6 +96,30 @@ def test_a_result_over_its_limit_fails_its_node_and_says_to_use_a_file():
     assert "file" in record.failure.todo
 
 
+@pytest.mark.parametrize("levels", [300, 2000])
+def test_a_result_that_is_nested_too_deeply_fails_its_node_and_says_so(levels):
+    """Field case 66."""
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    record, status = run_one(lambda ctx: Loose(value=value), gives=Loose)
+    assert (record.failure.code, status) == (FailureCode.INVALID_DATA, RunStatus.FAILED)
+    assert "nested too deeply" in record.failure.message
+    assert "file" in record.failure.todo
+
+
+def test_words_that_are_too_long_for_the_system_are_told_with_another_way():
+    """Field case 66: 140 kB in one argument, which no Linux takes (execve(2), MAX_ARG_STRLEN)."""
+
+    def says_much(ctx):
+        ctx.run(["true", "x" * 140_000])
+
+    record, status = run_one(says_much)
+    assert status is RunStatus.FAILED
+    assert "argument list too long" in record.failure.message
+    assert "file" in record.failure.todo
+
+
 def test_an_error_text_of_50_mb_is_cut_and_ends_the_run():
     """Field case 66."""
 

@@ -1,11 +1,13 @@
 """Capacity follows the work: whoever has the descriptor holds it, and nobody else."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
 from functools import partial
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
 import pytest
@@ -220,3 +222,28 @@ def test_a_process_that_imports_only_hostres_may_ask() -> None:
         "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_after_any_number_of_killed_holders_all_capacity_is_there() -> None:
+    """Field case 39: 60 holders, four at a time, are named and killed; what they held is free at once."""
+    machine = coordinator(x=4)
+    crowd = multiprocessing.get_context("fork")
+    with machine:
+        for _ in range(15):
+            held = crowd.SimpleQueue()
+            holders = [crowd.Process(target=_hold, args=(held,), daemon=True) for _ in range(4)]
+            for each in holders:
+                each.start()
+            pids = {held.get() for _ in holders}
+            assert {process.pid for row in rows("admitted") for process in row.processes} == pids
+            for each in holders:
+                each.kill()
+                each.join()
+            machine.lease({"x": 4}, wait=0).release()
+
+
+def _hold(held: "SimpleQueue[int]") -> None:
+    lease = coordinator(x=4).lease({"x": 1}, wait=LIMIT_S)
+    held.put(os.getpid())
+    signal.pause()
+    lease.release()

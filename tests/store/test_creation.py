@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
 from store.contracts import RunRecord
@@ -63,6 +64,10 @@ def test_runs_share_plans_and_bundles(setting: Setting) -> None:
         assert reader.bundle(BUNDLE_SHA256) == BUNDLE
 
 
+def of(node: str) -> JsonValue:
+    return {"$ref": {"node": node, "path": []}}
+
+
 def two(first: dict[str, Any], second: dict[str, Any]) -> GraphPlan:
     made = [
         PlannedNode(**{"executor": OPERATION, "input": None, "policy": Policy(), **fields})
@@ -85,6 +90,8 @@ def two(first: dict[str, Any], second: dict[str, Any]) -> GraphPlan:
         (two({"key": "a"}, {"key": "a"}), {}, None, "two nodes a"),
         (two({"key": "a", "dependencies": ("b",)}, {"key": "b"}), {}, None, "node a does not come after b"),
         (two({"key": "a", "dependencies": ("zz",)}, {"key": "b"}), {}, None, "node a does not come after zz"),
+        (two({"key": "a"}, {"key": "b", "input": of("a")}), {}, None, "node b refers to a, on which it does not"),
+        (two({"key": "a"}, {"key": "b", "input": [of("zz")]}), {}, None, "node b refers to zz, on which it does not"),
     ],
 )
 def test_a_run_that_does_not_hold_together_is_refused_and_not_listed(

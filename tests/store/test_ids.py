@@ -1,6 +1,7 @@
 """Ids and times as text."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -50,3 +51,19 @@ def test_times_are_rfc_3339_utc_with_milliseconds() -> None:
     one, other = SystemClock().now(), SystemClock().now()
     assert TypeAdapter(Instant).validate_python(one.at)
     assert one.boot_ns <= other.boot_ns
+
+
+@pytest.mark.parametrize("change_unix_s", [1_774_746_000, 1_792_890_000])
+def test_an_hour_is_one_hour_wherever_and_whenever_clocks_change(
+    monkeypatch: pytest.MonkeyPatch, change_unix_s: int
+) -> None:
+    """Field case 74: the last Sundays of March and October 2026, with a zone that changes while we run."""
+    told = {}
+    with monkeypatch.context() as patch:
+        for zone in ("UTC", "Europe/Berlin", "America/New_York"):
+            patch.setenv("TZ", zone)
+            time.tzset()
+            told[zone] = [instant((change_unix_s + hour * 3600) * 1000) for hour in range(-3, 4)]
+    time.tzset()
+    assert told["UTC"] == told["Europe/Berlin"] == told["America/New_York"]
+    assert told["UTC"] == sorted(set(told["UTC"]))

@@ -1,18 +1,24 @@
 """One background service a home, and which runs it finds to do."""
 
 import contextlib
+import multiprocessing
 import os
 import select
+import signal
 import sqlite3
 import subprocess
 import sys
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hostres import descriptors
 from hostres.errors import Code, HostlerError
 from store.contracts import RequestKind, Summary
+from store.home import Home
 from store.lifecycle import RunStatus, Status, counts
 from store.reader import Reader
 from store.requests import post
@@ -160,3 +166,49 @@ def test_a_removed_run_is_no_longer_the_services(setting: Setting) -> None:
     assert collect(setting.home, before="9999-01-01T00:00:00.000Z", keep=0, now_unix_s=4e9).runs == [run]
     with contextlib.closing(sqlite3.connect(setting.home.database)) as connection:
         assert connection.execute("SELECT count(*) FROM entrusted").fetchone() == (0,)
+
+
+def test_a_file_in_its_place_is_named_and_strays_beside_it_hinder_nothing(setting: Setting) -> None:
+    """Field case 57: no number of a process is believed. A file would look like a wake-up that never ends."""
+    for name, text in (("host.pid", "4711\n"), ("live.pid", f"{os.getpid()}\n"), ("odd", "\0"), ("nothing", "")):
+        stray = setting.home.hosts / name
+        stray.touch(0o600)
+        stray.write_text(text)
+    taken = ServiceIdentity.take(setting.home)
+    assert taken is not None
+    taken.close()
+    place = setting.home.hosts / NAME
+    place.unlink()
+    place.touch(0o600)
+    with pytest.raises(HostlerError, match=f"{NAME} is no FIFO") as refused:
+        ServiceIdentity.take(setting.home)
+    assert refused.value.code is Code.UNSAFE_STATE
+
+
+def test_of_many_that_start_at_once_exactly_one_becomes_it_and_is_reached(setting: Setting) -> None:
+    """Field case 58: also when the one before was just killed."""
+    crowd = multiprocessing.get_context("fork")
+    for _ in range(5):
+        begin, taken = crowd.Barrier(12), crowd.SimpleQueue()
+        processes = [crowd.Process(target=_contend, args=(setting.home, begin, taken), daemon=True) for _ in range(12)]
+        for process in processes:
+            process.start()
+        said = [taken.get() for _ in processes]
+        (winner,) = (pid for pid, is_service in said if is_service)
+        assert wake_service(setting.home)
+        assert taken.get() == (winner, "woken")
+        os.kill(winner, signal.SIGKILL)
+        for process in processes:
+            process.kill()
+            process.join()
+        assert not service_alive(setting.home)
+
+
+def _contend(home: Home, begin: Barrier, taken: "SimpleQueue[Any]") -> None:
+    begin.wait(30)
+    identity = ServiceIdentity.take(home)
+    taken.put((os.getpid(), identity is not None))
+    if identity is not None:
+        select.select([identity.fd], [], [])
+        taken.put((os.getpid(), "woken"))
+    signal.pause()

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from hostler.__main__ import main
+from hostler.service_units import HOPELESS
+from hostres.errors import EXIT_CODES, Code
 from store import database
 from tests.store.support import Setting, finish_node, plan_of
 
@@ -150,3 +152,35 @@ def test_a_store_that_may_not_be_written_can_still_be_looked_into(home: Path, tm
     errors = [line for line in lines if line.startswith("hostler: ")]
     assert len(errors) == 2
     assert all(line.startswith("hostler: error[unavailable]: ") for line in errors)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_store_of_another_user_is_refused_by_every_command_and_left_alone(
+    home: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    """Field case 52: as of a person, by one who became root; the one line says whose it is."""
+    for path in (home, *home.rglob("*")):
+        os.chown(path, 4242, 4242)
+
+    def state() -> dict[Path, tuple[int, int, int]]:
+        return {path: (s.st_uid, s.st_size, s.st_mtime_ns) for path in home.rglob("*") if (s := path.lstat())}
+
+    before = state()
+    for words in (*LOOKS, ["cancel", "-"], ["run", graph(tmp_path)], ["submit", graph(tmp_path)], ["serve"], ["gc"]):
+        assert main(words) == 73, words
+        assert "belongs to user id 4242" in capsys.readouterr().err
+    assert state() == before
+
+
+def test_the_service_ends_at_once_on_a_newer_store_however_often_it_is_started(home: Path, capsys: Captured) -> None:
+    """Field case 53: with the code after which no unit starts it again, also where it waits for what is to come."""
+    with closing(sqlite3.connect(home / "runs.db")) as connection, connection:
+        connection.execute("INSERT INTO schema_versions VALUES (99, '7.1.0')")
+        connection.execute("PRAGMA user_version = 99")
+    before = (home / "runs.db").read_bytes()
+    for words in (["serve"], ["serve", "--wait"], ["serve", "--wait"]):
+        assert main(words) == 73
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "schema version 99" in line
+    assert (home / "runs.db").read_bytes() == before
+    assert EXIT_CODES[Code.NEWER_SCHEMA] in HOPELESS
