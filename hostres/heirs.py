@@ -224,6 +224,9 @@ class Heirs:
 
     def _taken(self) -> Iterator[Ticket]:
         """Take out those that are new; another thread may do so in the same moment."""
-        with contextlib.suppress(IndexError):
-            while True:
-                yield self._new.popleft()
+        while self._new:
+            try:
+                ticket = self._new.popleft()
+            except IndexError:
+                return
+            yield ticket

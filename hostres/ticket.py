@@ -4,6 +4,7 @@
 # ruff: noqa: PTH108, PTH120
 
 import contextlib
+import functools
 import os
 import select
 import threading
@@ -52,9 +53,6 @@ class Ticket:
         rank: 0 for the chief, 1 for the next, 2 for all others.
         parents: Numbers of the tickets it was asked for under, the nearest first.
         host: The one of them inside which it stood when it last looked, 0 for the machine.
-        summons: Whom it has told that they may go.
-        roused: Whom it has asked for a sign of life.
-        pulse: Whether somebody looks after its line.
         unit: The thread that holds it as a part of another.
         adapts: What was asked for, if what that takes follows what there is as long as it waits, else None.
         inheritance: What it comes into, if it is the heir of another ticket, else None.
@@ -68,9 +66,6 @@ class Ticket:
         self.parents = parents
         self.be_born_again(demand, nonce, lock, record)
         self.host = parents[0] if parents else 0
-        self.summons = Summons()
-        self.roused = Summons()
-        self.pulse = Pulse()
         self.unit = 0
         self.adapts: Mapping[str, int] | None = None
         self.inheritance: Inheritance | None = None
@@ -82,6 +77,21 @@ class Ticket:
         self._interval_s = self._look_s = 0.0
         self.mutex = threading.Lock()
         """Held to admit or withdraw it: one of the two wins."""
+
+    @functools.cached_property
+    def summons(self) -> Summons:
+        """Whom it has told that they may go."""
+        return Summons()
+
+    @functools.cached_property
+    def roused(self) -> Summons:
+        """Whom it has asked for a sign of life."""
+        return Summons()
+
+    @functools.cached_property
+    def pulse(self) -> Pulse:
+        """Whether somebody looks after its line."""
+        return Pulse()
 
     def be_born_again(self, demand: Demand, nonce: str, lock: FifoLock, record: Record) -> None:
         """Let it claim something else from now on, in a FIFO of its own under the same number."""
