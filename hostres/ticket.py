@@ -80,7 +80,7 @@ class Ticket:
 
     @functools.cached_property
     def summons(self) -> Summons:
-        """Whom it has told that they may go."""
+        """Whom it has told that they may go; like the next two it is made for a ticket that waits alone."""
         return Summons()
 
     @functools.cached_property
