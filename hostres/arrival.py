@@ -1,14 +1,15 @@
 """The short way of an ask: whoever comes back to a machine that holds nothing but what it left itself goes at once.
 
-Nobody holds, waits or watches there, so that nobody need be counted, thought of or told. What was left, the FIFO and
-its record, becomes the next ticket's, as making files is most of what an ask costs. Whether it is really left is for
-its lock to say: a child may have a copy of the descriptor.
+Nobody holds, waits or watches there, so that nobody need be counted, thought of or told. What was left becomes the
+next ticket's, as making files is most of what an ask costs: the FIFO of the last ticket, and the record of the one
+before. So the rename of the FIFO is the commit, and whatever name it has, the record of that is there. Whether it is
+really left is for its lock to say: a child may have a copy of the descriptor.
 """
 
 from collections.abc import Collection
 from typing import NamedTuple, Self
 
-from hostres.listing import RECORD
+from hostres.listing import RECORD, is_number
 from hostres.ticket import Ticket
 
 
@@ -34,6 +35,22 @@ class Left(NamedTuple):
         lock = ticket.lock
         return cls(ticket.number, lock.place.rpartition("/")[2], f"{ticket.number}{RECORD}", lock.identity)
 
-    def is_all(self, names: Collection[str]) -> bool:
-        """Return whether there is nothing else among the names in `t/`."""
-        return len(names) == 2 and self.name in names and self.record in names
+    def spare(self, names: Collection[str]) -> str | None:
+        """Return which older record, without a FIFO and so nobody's, is there beside it.
+
+        Args:
+            names: The names in `t/`.
+
+        Returns:
+            "" if there is nothing else; None if there is more, or this is not what is there.
+
+        """
+        if len(names) > 3:
+            return None
+        others = [name for name in names if name not in (self.name, self.record)]
+        if len(names) - len(others) != 2:
+            return None
+        if not others:
+            return ""
+        number = others[0].removesuffix(RECORD)
+        return others[0] if number != others[0] and is_number(number) and int(number) < self.number else None

@@ -293,7 +293,7 @@ def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: 
 
 
 def _listed(command: Any) -> Sequence[Any]:
-    if isinstance(command, Sequence) and not isinstance(command, str | bytes):
+    if isinstance(command, tuple) or (isinstance(command, Sequence) and not isinstance(command, str | bytes)):
         return command
     raise invalid("command", command, 'give a list, as in ["echo", "hi"]')
 

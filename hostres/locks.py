@@ -53,10 +53,10 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
 
     fd = -1
 
-    def __init__(self, place: str) -> None:
-        super().__init__(place)
+    def __init__(self, place: str) -> None:  # what fasteners notes it needs for waiting alone: see `acquire`
         self.place = place
         self.identity = (0, 0)
+        self.acquired = False
 
     @classmethod
     def born(cls, folder: Path | str, name: str) -> Self:
@@ -119,9 +119,14 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
         try:
             self.trylock()
         except BlockingIOError:
+            super().__init__(self.place)
             return blocking and bool(super().acquire(blocking, **patience))
         self.acquired = True
         return True
+
+    def release(self) -> None:
+        """Close this copy of the descriptor, as unlocking it would unlock every inherited one."""
+        self.close()
 
     def rename(self, place: str) -> None:
         """Move the FIFO, replacing nothing that lives."""
@@ -170,9 +175,6 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
         """Lock the open file description, or raise `BlockingIOError`."""
         fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def unlock(self) -> None:
-        """Nothing, as LOCK_UN would unlock every inherited copy; fasteners' `release` closes after it."""
-
     def _do_open(self) -> None:
         if self.fd >= 0:
             return
@@ -187,9 +189,6 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
         if status.st_mode & 0o7777 != wanted:
             os.fchmod(self.fd, wanted)
         self.identity = (status.st_dev, status.st_ino)
-
-    def _do_close(self) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if self.fd >= 0:

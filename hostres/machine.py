@@ -29,7 +29,7 @@ from hostres.listing import (
     name_of,
     nonce_of,
 )
-from hostres.locks import LOOK, NEW, WATCH, FifoLock, is_locked, poke
+from hostres.locks import LOOK, WATCH, FifoLock, is_locked, poke
 from hostres.nesting import Asker, check_part, check_wait, room_of, took_part
 from hostres.profile import Profile
 from hostres.pulse import FILE as PULSE
@@ -157,9 +157,10 @@ class Machine:
             self._settle()
             names = self.tickets.names()
             left = self._left
-            if left is not None and left.is_all(names):
+            spare = left.spare(names) if left is not None else None
+            if left is not None and spare is not None:
                 self._left = None  # whoever is interrupted may leave a descriptor open: then it is not to be used again
-                ticket = self._come_back(left, record)
+                ticket = self._come_back(left, spare, record)
                 if ticket is not None:
                     return ticket
             listing = self.tickets.listing(names)
@@ -279,11 +280,12 @@ class Machine:
             raise
         return ticket
 
-    def _come_back(self, left: Left, record: Record) -> Ticket | None:
+    def _come_back(self, left: Left, spare: str, record: Record) -> Ticket | None:
         """Admit a newcomer the short way to a machine that holds nothing but what this process left, if it really did.
 
         Args:
             left: That.
+            spare: Name of a record that is nobody's, or "".
             record: As for `ask`.
 
         """
@@ -291,16 +293,19 @@ class Machine:
         if state is None or state is not self._settled or (state.real_memory and MEMORY in record.claims):
             return None
         asked, record = record, self._physical(record, state, None)
-        lock = FifoLock.taken_again(self.tickets.path(left.name), left.identity)
+        place = self.tickets.place
+        lock = FifoLock.taken_again(f"{place}/{left.name}", left.identity)
         if lock is None:
             return None
         try:
             demand = record.demand(max(left.number + 1, state.next_ticket))
             nonce = nonce_of(record.priority)
             name = name_of(demand.number, nonce, HOLDING) + affinity.suffix(record.claims, (), state.capacity)
-            lock.rename(self.tickets.path(NEW + name))  # nobody's, as long as it has another one's record
-            self.tickets.write_over(left.record, demand.number, record)
-            lock.rename(self.tickets.path(name))
+            if spare:
+                self.tickets.write_over(spare, demand.number, record)
+            else:
+                self.tickets.write(demand.number, record)
+            lock.rename(f"{place}/{name}")  # the commit
         except BaseException:
             lock.discard()
             raise

@@ -243,7 +243,7 @@ class TicketFolder:
             OSError: It cannot be written; what is left is nobody's.
 
         """
-        path = self.path(before)
+        path = f"{self.place}/{before}"
         fd = open_private(path, os.O_WRONLY)
         try:
             data = record.to_json().ljust(os.lseek(fd, 0, os.SEEK_END))  # JSON may end with blanks
@@ -251,7 +251,7 @@ class TicketFolder:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         finally:
             os.close(fd)
-        os.rename(path, self.path(f"{number}{RECORD}"))
+        os.rename(path, f"{self.place}/{number}{RECORD}")
 
     def put(self, entry: Entry, state: str, listing: Listing) -> Entry | None:
         """Let others see another process's waiting ticket in another state.
