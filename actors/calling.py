@@ -46,8 +46,8 @@ def dumped(result: Any, output_type: type[BaseModel] | None) -> JsonValue:
     try:
         _refuse_non_finite(result.model_dump(), "$")  # as JSON, pydantic writes NaN under `Any` as null
         return cast("JsonValue", result.model_dump(mode="json"))
-    except (RecursionError, ValueError) as error:  # pydantic's own bound is a plain ValueError
-        if type(error) is ValueError and "depth" not in str(error):
+    except (RecursionError, ValueError) as error:  # pydantic's own bound is a plain ValueError, none of its own
+        if not isinstance(error, RecursionError) and (type(error) is not ValueError or "depth" not in str(error)):
             raise
         raise HostlerError(Code.INVALID_DATA, "$: nested too deeply", "put it in a file and give its path") from None
 

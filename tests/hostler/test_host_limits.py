@@ -108,6 +108,14 @@ def test_a_result_that_is_nested_too_deeply_fails_its_node_and_says_so(levels):
     assert "file" in record.failure.todo
 
 
+def test_a_result_that_has_no_json_form_is_not_called_too_deep():
+    """pydantic says both with kinds of ValueError."""
+    record, status = run_one(lambda ctx: Loose(value=object()), gives=Loose)
+    assert status is RunStatus.FAILED
+    assert "deeply" not in record.failure.message
+    assert "object" in record.failure.message
+
+
 def test_words_that_are_too_long_for_the_system_are_told_with_another_way():
     """Field case 66: 140 kB in one argument, which no Linux takes (execve(2), MAX_ARG_STRLEN)."""
 
