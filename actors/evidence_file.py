@@ -47,10 +47,9 @@ def read_evidence(path: Path) -> list[Evidence]:
     except HostlerError as error:
         raise _malformed(f"is no JSON: {error.what}") from error
     except ValidationError as error:
-        from store.misfits import misfit  # noqa: PLC0415 - only where something is wrong
+        from store.misfits import first_misfit  # noqa: PLC0415 - only where something is wrong
 
-        first = error.errors(include_url=False)[0]
-        raise _malformed(f"is no list of evidence: {misfit('.'.join(map(str, first['loc'])), first)}") from error
+        raise _malformed(f"is no list of evidence: {first_misfit(error)}") from error
 
 
 def _malformed(why: str) -> OperationFailed:

@@ -163,11 +163,10 @@ def too_large(size: int, limit: int) -> Fault:
 
 
 def _first_problem(error: ValidationError) -> str:
-    from store.misfits import misfit  # noqa: PLC0415 - only where something is wrong
+    from store.misfits import first_misfit  # noqa: PLC0415 - only where something is wrong
 
-    fault = error.errors(include_url=False)[0]
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{misfit('.'.join(map(str, (error.title, *fault['loc']))), fault)}{more}"
+    return f"{first_misfit(error, error.title)}{more}"
 
 
 def failed_by(fault: Fault, *, dispatched: bool) -> Failed:

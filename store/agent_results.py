@@ -157,7 +157,6 @@ def _malformed(why: str, data: bytes, secrets: Sequence[str], value: JsonValue =
 
 
 def _first(error: ValidationError) -> str:
-    from store.misfits import misfit  # noqa: PLC0415 - only where something is wrong
+    from store.misfits import first_misfit  # noqa: PLC0415 - only where something is wrong
 
-    fault = error.errors(include_url=False)[0]
-    return misfit(".".join(map(str, fault["loc"])), fault)
+    return first_misfit(error)

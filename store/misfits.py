@@ -8,6 +8,7 @@ from hostres.suggestions import nearest
 from store.patterns import NAME_PATTERN, NODE_KEY_PATTERN, RUN_ID_PATTERN, SHA256_PATTERN
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
     from pydantic_core import ErrorDetails
 
 _IS: Final[Mapping[str, str]] = MappingProxyType(
@@ -81,6 +82,18 @@ def misfit(where: str, problem: "ErrorDetails") -> str:
         return f"{where}: {said}" if where else said
     plain = {name: int(fact) if isinstance(fact, float) and fact.is_integer() else fact for name, fact in facts.items()}
     return f"{where or 'it'} {words.format_map(plain)}{_meant(problem['input'], facts)}"
+
+
+def first_misfit(error: "ValidationError", *inside: str) -> str:
+    """Return the first thing that a validation found, with the dotted path to it.
+
+    Args:
+        error: What pydantic raised.
+        inside: Where the validated value stands.
+
+    """
+    first = error.errors(include_url=False)[0]
+    return misfit(".".join(map(str, (*inside, *first["loc"]))), first)
 
 
 def _meant(given: Any, facts: Mapping[str, Any]) -> str:
