@@ -108,14 +108,18 @@ class _Shelf:
 
     def logs(self) -> dict[str, Path]:
         found = self._home.logs_of(self.run_id, self.node, self.attempt)
-        wanted = (stream for stream in found if self._only in (None, stream.partition(".")[0]))
-        said = (stream for stream in wanted if stream.partition(".")[0] != PROGRAM)
-        return {stream: found[stream] for stream in sorted(said, key=_place)}
+        wanted = (stream for stream in said(found) if self._only in (None, stream.partition(".")[0]))
+        return {stream: found[stream] for stream in wanted}
 
     def program(self, number: int) -> dict[str, str]:
         """Return the path of the program that a process was, where that is known."""
         path = self._home.logs_of(self.run_id, self.node, self.attempt).get(_stream(PROGRAM, number))
         return {} if path is None else {PROGRAM: b"".join(_read_all(path)).decode(errors="replace")}
+
+
+def said(streams: Iterable[str]) -> list[str]:
+    """Return the streams that hold output: by process, the traceback of the node's own code last."""
+    return sorted((stream for stream in streams if stream.partition(".")[0] != PROGRAM), key=_place)
 
 
 def _place(stream: str) -> tuple[bool, int, int]:

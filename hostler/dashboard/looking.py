@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from hostler.commands.logs import PROCESS_STREAMS
+from hostler.commands.logs import said
 from hostler.commands.places import node_of
 from hostler.commands.run_pictures import chart_of, timeline_of
 from hostler.commands.why import scene_of
@@ -32,7 +32,7 @@ from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.logs import read_log
 from hostres.top import snapshot
-from store.home import PROGRAM, Home
+from store.home import Home
 from store.lifecycle import RUN_FINAL
 from store.reader import Reader
 
@@ -133,16 +133,9 @@ class Looking:
         node = node_of(reader, run_id, key)
         scene = scene_of(home, reader, run_id, load=False)
         logs = home.logs_of(run_id, key, node.attempt)
-        said = [stream for stream in sorted(logs, key=_place) if stream.partition(".")[0] != PROGRAM]
-        shown = {stream: text for stream in said if (text := _tail(logs[stream]))}
+        shown = {stream: text for stream in said(logs) if (text := _tail(logs[stream]))}
         html = node_page(scene, key, root=self._root, logs=shown)
         return _Body(title=f"{key} of {run_id}", html=html, live=scene.run.status not in RUN_FINAL)
-
-
-def _place(stream: str) -> tuple[bool, int, bool]:
-    """Order streams by process, what it says before what it complains of, the traceback of the node's own code last."""
-    name, _, number = stream.partition(".")
-    return name not in PROCESS_STREAMS, int(number or 1), name != PROCESS_STREAMS[0]
 
 
 def _picture(draw: Callable[[], str]) -> str:
