@@ -130,11 +130,12 @@ def compile_workflow(
         limits=workflow.limits,
         bundle_sha256=bundle.sha256 if bundle and computes else None,
     )
-    beyond = next(problems(plan.nodes, str(folder.absolute())), None)
+    where = require_utf8(str(folder.absolute()), "the folder of the run", OTHER_FOLDER)
+    beyond = next(problems(plan.nodes, where), None)
     if beyond is not None:
         raise invalid(beyond, "keep what a node may do within what its parent may")
     for node in plan.nodes:
-        impossible = impossible_name(str(folder.absolute()), node.policy.publishes, node.input)
+        impossible = impossible_name(where, node.policy.publishes, node.input)
         if impossible is not None:
             raise invalid(f"node {node.key}: {impossible}", SHORTER)
     data = encode(plan)
@@ -145,7 +146,7 @@ def compile_workflow(
         bundle=bundle.data if bundle else None,
         bundle_sha256=bundle.sha256 if bundle else None,
         source=source or located.source,
-        folder=require_utf8(str(folder.absolute()), "the folder of the run", OTHER_FOLDER),
+        folder=where,
         operations={
             (each.code.kind, each.code.version): each.code
             for each in build.drafts.values()

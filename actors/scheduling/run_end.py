@@ -21,7 +21,7 @@ def conclude(turn: Turn) -> None:
     """Derive the run's status; if it ended, rests or is drained, hand it back in the same transaction."""
     state = turn.state
     short = 0 if state.shares is None else state.shares.short
-    status = run_status(state.tally, started=state.started_at is not None, short=short)
+    status = run_status(state.tally, started=state.started, short=short)
     if status is not state.status:
         _change(turn, status)
     if state.active or state.judging:
