@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import quote_from_bytes
 
 from store.patterns import NODE_KEY_PATTERN, RUN_ID_PATTERN
+from store.row_ids import within
 
 _RUN_ID: Final = re.compile(RUN_ID_PATTERN.strip("^$"))
 _KEY: Final = re.compile(NODE_KEY_PATTERN.strip("^$"))
@@ -45,7 +46,7 @@ def glimpsed_runs(database: Path, beginning: str, *, limit: int) -> list[tuple[s
 def glimpsed_nodes(database: Path, run_id: str) -> list[str]:
     """Return the keys of the nodes of a run, in the order of its plan."""
     query = (
-        "SELECT n.key FROM runs AS r JOIN nodes AS n ON n.id BETWEEN r.run << 32 AND (r.run << 32) + 4294967295"
+        f"SELECT n.key FROM runs AS r JOIN nodes AS n ON {within('r.run', 'n.id')}"  # noqa: S608 - names of our own
         " WHERE r.run_id = ? ORDER BY n.id"
     )
     return [key for (key,) in _rows(database, query, (run_id,)) if _KEY.fullmatch(key)]

@@ -30,11 +30,11 @@ def orphans(connection: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
 
 def _numbers(connection: sqlite3.Connection, table: Table) -> Iterator[int]:
     """Yield each number once, from one to the next by the index: most tables have many rows for each."""
-    query = f"SELECT min(run) FROM {table.name} WHERE run > ?"  # noqa: S608 - names of our own
-    run = -1 << 63
     if table.by_id:
-        query = f"SELECT min(id) >> 32 FROM {table.name} WHERE id >= (? + 1) << 32"  # noqa: S608 - likewise
-        run = -1 << 31
+        run, first, after = -1 << 31, "min(id) >> 32", "id >= (? + 1) << 32"
+    else:
+        run, first, after = -1 << 63, "min(run)", "run > ?"
+    query = f"SELECT {first} FROM {table.name} WHERE {after}"  # noqa: S608 - names of our own
     while (row := connection.execute(query, (run,)).fetchone())[0] is not None:
         run = row[0]
         yield run

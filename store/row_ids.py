@@ -3,14 +3,25 @@
 So no index leads to them, and what is appended for a run goes to the end of what is there, on one page.
 """
 
-import sqlite3
 from typing import Final
 
 PLACES: Final = 1 << 32
 """So many rows of a kind a run can have; its events and nodes are bounded far below that."""
 
-IN_RUN: Final = f"id BETWEEN ?1 << 32 AND (?1 << 32) + {PLACES - 1}"
-"""SQL: the rows of the run whose number is the first parameter."""
+
+def within(run: str, row: str = "id") -> str:
+    """Return the SQL condition that a row is one of a run.
+
+    Args:
+        run: What holds the run's number.
+        row: What holds the row's id.
+
+    """
+    return f"{row} BETWEEN {run} << 32 AND ({run} << 32) + {PLACES - 1}"
+
+
+IN_RUN: Final = within("?1")
+"""The same of the run whose number is the first parameter."""
 
 
 def of_run(columns: str, table: str, *, only: str = "") -> str:
@@ -41,8 +52,6 @@ def row_id(run: int, place: int) -> int:
     return run << 32 | place
 
 
-def next_id(connection: sqlite3.Connection, table: str, run: int) -> int:
-    """Return the id of what comes behind all rows that a table has of a run; the first is at place 1."""
-    query = f"SELECT coalesce(max(id), ?1 << 32) + 1 FROM {table} WHERE {IN_RUN}"  # noqa: S608 - names of our own
-    found: int = connection.execute(query, (run,)).fetchone()[0]
-    return found
+def next_id(table: str) -> str:
+    """Return the SQL expression of the id behind all rows that a table has of that run; the first is at place 1."""
+    return f"(SELECT coalesce(max(id), ?1 << 32) + 1 FROM {table} WHERE {IN_RUN})"  # noqa: S608 - names of our own

@@ -12,6 +12,7 @@ from store.home import Home
 from store.lazy_dataclass import dataclass
 from store.leases import HeldLease, NewLease, Term, work_key
 from store.records import encode
+from store.row_ids import within
 from store.schema import SCHEMA_VERSION, check_version
 
 
@@ -106,9 +107,9 @@ def taken_work(
 def runs_with_work(connection: sqlite3.Connection) -> list[str]:
     """Return the runs that have a ready node or work that is taken, oldest first."""
     rows = connection.execute(
-        "SELECT run_id FROM runs AS r WHERE imported_sha256 IS NULL AND ("
+        "SELECT run_id FROM runs AS r WHERE imported_sha256 IS NULL AND ("  # noqa: S608 - names of our own
         " EXISTS (SELECT 1 FROM nodes AS n"
-        "  WHERE n.id BETWEEN r.run << 32 AND (r.run << 32) + 4294967295 AND n.status = 'ready')"
+        f" WHERE {within('r.run', 'n.id')} AND n.status = 'ready')"
         " OR EXISTS (SELECT 1 FROM leases AS l WHERE l.run = r.run)) ORDER BY run_id"
     ).fetchall()
     return [row[0] for row in rows]

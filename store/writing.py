@@ -18,7 +18,7 @@ from store.limits import Limits
 from store.plans import GraphPlan
 from store.receipt_rows import put_receipts
 from store.records import decode, encode
-from store.row_ids import IN_RUN, row_id
+from store.row_ids import next_id, row_id
 from store.shapes import is_granted, names_its_revision, revision_due, shape_of
 from store.staged import Staged
 from store.transactions import Fence, NewEvent, Output, Transaction
@@ -38,8 +38,7 @@ _BOUND_TO: Final[Mapping[GrantAction, str]] = MappingProxyType({
 
 _PUT_PLAN: Final = (
     "INSERT INTO node_plans (id, sha256, node, size, content)"  # noqa: S608 - names of our own
-    f" SELECT coalesce(max(id), ?1 << 32) + 1, ?2, ?3, ?4, ?5 FROM node_plans WHERE {IN_RUN}"
-    " ON CONFLICT (sha256) DO NOTHING"
+    f" VALUES ({next_id('node_plans')}, ?2, ?3, ?4, ?5) ON CONFLICT (sha256) DO NOTHING"
 )
 """Behind those that were frozen before."""
 

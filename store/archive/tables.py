@@ -9,7 +9,7 @@ import orjson
 from store.content import Content
 from store.lazy_dataclass import dataclass
 from store.limits import MIB, Limits
-from store.row_ids import IN_RUN, PLACES, next_id, row_id
+from store.row_ids import PLACES, next_id, of_run, row_id
 from store.values import Domain
 
 PART_BYTES: Final = 4 * MIB
@@ -33,9 +33,7 @@ class Table:
         optional: Columns that hold a whole number or nothing.
         texts: Columns that hold texts, the digest first.
         bytes: Column of the record's bytes.
-        order: What orders the rows.
-        place: Column that says where in the run a row lies; None where its number is given when it is stored.
-        by_id: Whether run and place are the row's id, see `store.row_ids`.
+        order: What orders the rows; their id is their run and their place in it, see `store.row_ids`.
         domain: Of the digest, where large bytes lie in files and the row has their size.
 
     """
@@ -47,9 +45,17 @@ class Table:
     texts: tuple[str, ...] = ("sha256",)
     bytes: str
     order: str
-    place: str | None = None
-    by_id: bool = False
     domain: Domain | None = None
+
+    @property
+    def by_id(self) -> bool:
+        """Whether run and place are the row's id."""
+        return self.order == "id"
+
+    @property
+    def place(self) -> str | None:
+        """The column that says where in the run a row lies; None where that is how many there were before."""
+        return self.integers[0] if self.by_id and self.integers else None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,14 +69,13 @@ class Table:
 
 TABLES: Final = (
     Table(name="nodes", folder="nodes", integers=("position",), texts=("key", "sha256", "status"), bytes="record",
-          order="id", place="position", by_id=True),
+          order="id"),
     Table(name="node_plans", folder="node-plans", texts=("node", "sha256"), bytes="content", order="id",
-          by_id=True, domain=Domain.NODE_PLAN),
+          domain=Domain.NODE_PLAN),
     Table(name="outputs", folder="outputs", integers=("position",), bytes="content", order="id",
-          place="position", by_id=True, domain=Domain.OUTPUT),
+          domain=Domain.OUTPUT),
     Table(name="summaries", folder="summary", bytes="content", order="run", domain=Domain.RECORD),
-    Table(name="events", folder="events", integers=("seq",), bytes="event", order="id", place="seq",
-          by_id=True),
+    Table(name="events", folder="events", integers=("seq",), bytes="event", order="id"),
     Table(name="grants", folder="grants", texts=("grant_id", "sha256"), bytes="record", order="rowid"),
     Table(name="requests", folder="requests", optional=("consumed_generation",), texts=("request_id", "sha256"),
           bytes="record", order="rowid"),
@@ -89,8 +94,9 @@ def rows_of(connection: sqlite3.Connection, content: Content, table: Table, run:
 
     """
     names = ", ".join((*table.columns, table.bytes))
-    of_run = IN_RUN if table.by_id else "run = ?"
-    query = f"SELECT {names} FROM {table.name} WHERE {of_run} ORDER BY {table.order}"  # noqa: S608 - names of our own
+    query = f"SELECT {names} FROM {table.name} WHERE run = ? ORDER BY {table.order}"  # noqa: S608 - names of our own
+    if table.by_id:
+        query = of_run(names, table.name)
     place = table.columns.index("sha256")
     for row in connection.execute(query, (run,)):
         if table.domain is None:
@@ -114,7 +120,7 @@ def insert(connection: sqlite3.Connection, table: Table, run: int, row: Row, inl
     if table.place is not None:
         fields["id"] = row_id(run, fields.pop(table.place))
     elif table.by_id:
-        fields["id"] = next_id(connection, table.name, run)
+        fields["id"] = connection.execute(f"SELECT {next_id(table.name)}", (run,)).fetchone()[0]
     else:
         fields["run"] = run
     if table.domain is not None:

@@ -23,8 +23,10 @@ _RUNS_AT_ONCE: Final = 32
 _PAUSE_S: Final = 0.002
 """Between two bites; who waits for the write lock looks more often than that."""
 
-_BY_ID: Final = ("node_plans", "outputs", "nodes", "events")
-_BY_ROWID: Final = ("summaries", "grants", "requests", "leases", "receipts")
+_BY_ROWID: Final = (
+    *((table, IN_RUN) for table in ("node_plans", "outputs", "nodes", "events")),
+    *((table, "run = ?1") for table in ("summaries", "grants", "requests", "leases", "receipts")),
+)
 _BY_KEY: Final = (("ledgers", "node"), ("workspaces", "node"))
 
 
@@ -89,14 +91,9 @@ class Removal:
     def _bite(self, run: int, room: int) -> int:
         """Remove up to *room* rows of a run; fewer only if there are no more."""
         gone = 0
-        for table in _BY_ID:
+        for table, of_run in _BY_ROWID:
             gone += self._connection.execute(
-                f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {IN_RUN} LIMIT ?2)",  # noqa: S608 - names of our own
-                (run, room - gone),
-            ).rowcount
-        for table in _BY_ROWID:
-            gone += self._connection.execute(
-                f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE run = ? LIMIT ?)",  # noqa: S608 - names of our own
+                f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {of_run} LIMIT ?2)",  # noqa: S608 - names of our own
                 (run, room - gone),
             ).rowcount
         for table, key in _BY_KEY:

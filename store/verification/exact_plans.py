@@ -51,10 +51,10 @@ def examine_plans(
     }
     query = of_run("id, node, sha256, size, content", "node_plans")
     last = row_id(examination.run, 0)
-    for place, key, sha256, size, inline in examination.rows(query):
-        if place != last + 1:
+    for row, key, sha256, size, inline in examination.rows(query):
+        if row != last + 1:
             examination.wrong(Fault.MISSING, "node_plans", f"a plan before {sha256} is missing", node=key)
-        last = place
+        last = row
         missing.discard((key, sha256))
         rules.stored.add(sha256)
         exact = _read(examination, key, (sha256, size, inline))
