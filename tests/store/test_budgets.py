@@ -1,7 +1,7 @@
 """What fits a budget, what an attempt keeps and gives back, and that ledgers are what their entries add up to."""
 
 import random
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 
 import pytest
 from hypothesis import given, settings
@@ -210,7 +210,8 @@ def test_ledgers_and_what_is_left_are_what_the_entries_add_up_to_in_any_interlea
                 post(None, Change.ADD, amount=Amounts(tokens=5))
         elif chance.random() < 0.4:
             kept = ledger.reserved.amount
-            spent = Amounts(tokens=chance.randint(0, kept.tokens), cost=kept.cost / 2 if kept.cost else Decimal(0))
+            half = (kept.cost / 2).quantize(Decimal("1e-9"), ROUND_DOWN)  # halved ten times it would be no amount
+            spent = Amounts(tokens=chance.randint(0, kept.tokens), cost=half)
             post(each.key, Change.SPEND, amount=spent)
         elif chance.random() < 0.8:
             post(each.key, Change.SETTLE, amount=Amounts(tasks=1), assumed=chance.random() < 0.3)
