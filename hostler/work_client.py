@@ -19,6 +19,7 @@ import orjson
 from pydantic import JsonValue
 
 from actors.agent_requests import AgentTask, agent_request
+from hostler.commands.places import opened
 from hostler.config import Config
 from hostler.principal import principal
 from hostres.clock import boot_id
@@ -267,7 +268,7 @@ class Worker:
     @contextmanager
     def _reading(self) -> Iterator[tuple[Home, WorkReader]]:
         home = Home.open(self._config.home, create=False)
-        with WorkReader.open(home) as reader:
+        with opened(WorkReader, home, to_write=True) as reader:
             yield home, reader
 
     def _has(self, reader: WorkReader) -> TakenWork | None:

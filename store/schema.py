@@ -292,6 +292,10 @@ RELEASES: Final[Sequence[str]] = ("0.1.0", "0.1.0", "0.1.0", "0.1.0", "0.1.0")
 """The first Hostler that knows each version: what a program that is too old for a file tells its user to get."""
 
 
+class OlderSchemaError(HostlerError):
+    """The file is still to be brought up to date, which looking into it does not do."""
+
+
 def check_version(connection: sqlite3.Connection, database: Path) -> None:
     """Refuse a file that is not exactly of this version.
 
@@ -304,4 +308,4 @@ def check_version(connection: sqlite3.Connection, database: Path) -> None:
         raise newer_schema(connection, database, version, SCHEMA_VERSION)
     if version < SCHEMA_VERSION:
         what = f"{database} has schema version {version}, this program needs {SCHEMA_VERSION}"
-        raise HostlerError(Code.UNAVAILABLE, what, "run any command that writes, which brings it up to date")
+        raise OlderSchemaError(Code.UNAVAILABLE, what, "run any command that writes, which brings it up to date")

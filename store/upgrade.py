@@ -15,8 +15,9 @@ from typing import Final
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.locks import NEW, is_held
 from hostres.replacement import sync
-from store.database import APPLICATION_ID, open_copy_source, reading, writing
-from store.schema import MIGRATIONS, RELEASES, Migration
+from store.database import APPLICATION_ID, open_copy_source, opened_writer, reading, writing
+from store.home import Home
+from store.schema import MIGRATIONS, RELEASES, SCHEMA_VERSION, Migration
 from store.versions import newer_schema, stored_version
 
 _VERSIONS: Final = (
@@ -62,6 +63,17 @@ def upgrade(
             connection.execute("INSERT INTO schema_versions VALUES (?, ?)", (target, releases[target - 1]))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {newest}")
+
+
+def bring_up_to_date(home: Home) -> None:
+    """Bring the run store of *home* to the version of this program.
+
+    Raises:
+        HostlerError: As `upgrade`; not-found, if there is none.
+
+    """
+    with opened_writer(home.database, SCHEMA_VERSION, create=False) as connection:
+        upgrade(connection, home.database, home.hosts)
 
 
 def _is_up_to_date(connection: sqlite3.Connection, database: Path, newest: int) -> bool:

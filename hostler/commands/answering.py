@@ -48,7 +48,7 @@ def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, details: D
         The exit code.
 
     """
-    with reading() as (home, reader):
+    with reading(to_write=True) as (home, reader):
         subject = look_at(reader, args.run)
         node = node_of(reader, subject.run_id, args.node)
         data = (details(reader, subject, node) if details is not None else {}) | with_receipt(args)

@@ -58,7 +58,7 @@ def add(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer, or show what waits."""
-    with reading() as (home, reader):
+    with reading(to_write=True) as (home, reader):
         subject = look_at(reader, args.run)
         desk = _Desk(home, reader, subject, deny=args.deny, reason=args.reason, json=args.json)
         for option, given in (("--plan names the plan", args.plan), ("--receipt names a receipt", args.receipt)):

@@ -45,7 +45,7 @@ def add(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the budget, or post the request and see to it that somebody acts on it."""
     wanted = amounts_of(args.add)
-    with reading() as (home, reader):
+    with reading(to_write=bool(wanted)) as (home, reader):
         subject = look_at(reader, args.run)
         node = None if args.node is None else node_of(reader, subject.run_id, args.node)
         if not wanted:

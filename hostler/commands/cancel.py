@@ -32,7 +32,7 @@ def add(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Post the request and see to it that somebody acts on it."""
-    with reading() as (home, reader):
+    with reading(to_write=True) as (home, reader):
         subject = look_at(reader, args.run)
         node = node_of(reader, subject.run_id, args.node) if args.node is not None else None
         if node is None and subject.run.status in RUN_FINAL:

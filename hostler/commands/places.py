@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from hostler.config import Config
 from hostres.errors import Code, HostlerError
@@ -15,20 +15,50 @@ from store.home import Home
 from store.patterns import NEWEST, PREFIX
 from store.plans import GraphPlan
 from store.reader import Reader
+from store.run_list import RunList
 from store.run_view import RunView
+from store.schema import OlderSchemaError
+
+Looking = TypeVar("Looking", bound=RunList)
 
 
 @contextmanager
-def reading() -> Iterator[tuple[Home, Reader]]:
+def reading(*, to_write: bool = False) -> Iterator[tuple[Home, Reader]]:
     """Give the home and a reader on its store, without making anything.
+
+    Args:
+        to_write: As for `opened`.
 
     Raises:
         HostlerError: not-found, if there is no store yet; unsafe-state, if it is not private.
 
     """
     home = Home.open(Config.load().home, create=False)
-    with Reader.open(home) as reader:
+    with opened(Reader, home, to_write=to_write) as reader:
         yield home, reader
+
+
+def opened(kind: type[Looking], home: Home, *, to_write: bool) -> Looking:
+    """Return a reader on the store of *home*.
+
+    Args:
+        kind: Its class.
+        home: The state folder.
+        to_write: Whether what is found is going to be written to; then an older store is brought up to date first.
+
+    Raises:
+        HostlerError: unavailable, newer-schema, unsafe-state or invalid-data.
+
+    """
+    try:
+        return kind.open(home)
+    except OlderSchemaError:
+        if not to_write:
+            raise
+        from store.upgrade import bring_up_to_date  # noqa: PLC0415 - once for each version
+
+        bring_up_to_date(home)
+        return kind.open(home)
 
 
 def archive_named(text: str) -> Path | None:

@@ -81,7 +81,7 @@ def add(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Create, list or revoke."""
     act = {"create": _create, "list": _list, "revoke": _revoke}[args.action]
-    with reading() as (home, reader):
+    with reading(to_write=args.action != "list") as (home, reader):
         return act(home, reader, look_at(reader, args.run), args)
 
 

@@ -54,7 +54,7 @@ def go_on(run: str, *, jobs: int | None, json: bool, accept_incompatible: bool =
         The exit code.
 
     """
-    with reading() as (home, reader):
+    with reading(to_write=True) as (home, reader):
         run_id = reader.find(run)
         stored = reader.run(run_id)
         refuse_if_imported(run_id, imported=stored.imported)

@@ -79,7 +79,7 @@ def _next(args: argparse.Namespace) -> int:
     lease_s = _lease(args.lease)
     run_id = None
     if args.run is not None:
-        with reading() as (_, reader):
+        with reading(to_write=True) as (_, reader):
             run_id = reader.find(args.run)
     work = Worker(args.worker, run=run_id, lease_s=lease_s).next()
     if work is None:
