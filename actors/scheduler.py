@@ -81,10 +81,12 @@ from actors.secrets import masked_plan
 from actors.services import Services
 from actors.shell import Shell, hand_over, tell
 from actors.worktrees import Tree, integrated
+from hostres.errors import HostlerError
 from hostres.lease import Lease
 from hostres.masking import own_mask
 from store.plans import OperationExecutor
 from store.policy import FailureCode
+from store.room import shortage
 from store.transactions import Claimed
 
 log = logging.getLogger(__name__)
@@ -133,6 +135,7 @@ class Scheduler(Shell):
         self._probes: dict[tuple[str, int], Control] = {}
         self._vacating = False
         self._planners: dict[Asked, Control] = {}
+        self._full: HostlerError | None = None
 
     def setup(self) -> None:
         """Load the run and take it up."""
@@ -233,7 +236,9 @@ class Scheduler(Shell):
         self._decide(*messages)
 
     def _decide(self, *messages: SchedulingMessage) -> None:
-        decision = decide(self._state, self._services.clock.now(), *messages)
+        if self._adopt.jobs:  # nothing may begin whose end could not be recorded
+            self._full = shortage(self._services.home)
+        decision = decide(self._state, self._services.clock.now(), *messages, full=self._full is not None)
         if decision.transaction is not None:
             if self._is_alone(decision):
                 self._commit_here(decision)
@@ -308,6 +313,8 @@ class Scheduler(Shell):
                 services.store.tell(LookForLease(run_id=self._run_id, lease=action, reply_to=self.actor_ref))
             case AnswerPublication() | AnswerSpending():
                 tell(action.reply_to, action.answer)
+            case RunLeft(drained=True) if self._full is not None:
+                self._parent_tell(RunLost(run_id=self._run_id, error=self._full))
             case RunLeft():
                 self._parent_tell(action)
             case _:

@@ -44,6 +44,7 @@ from store.ids import new_run_id
 from store.lifecycle import MAY_RUN, NEEDS_CODE, Status
 from store.reader import Reader
 from store.requests import cancel_id, post
+from store.room import shortage
 from store.run_store import RunStore
 from store.service import wake_service
 
@@ -221,10 +222,13 @@ class Host:
             entrusted: Leave it to the background service once this host is done with it.
 
         Raises:
-            HostlerError: not-found; conflict, another host works on it, or this one lacks what it needs; then nothing
-                was changed.
+            HostlerError: not-found; conflict, another host works on it, or this one lacks what it needs;
+                unavailable, the disk is full; then nothing was changed.
 
         """
+        full = shortage(self._home)
+        if full is not None:
+            raise full
         code, entries, needing = self._code(run_id, MAY_RUN)
         if not accept_incompatible:
             code.check(run_id, needing)

@@ -30,8 +30,7 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, database: Path) -> Ho
     primary = code & 0xFF if isinstance(code, int) else None
     if primary == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE:
         # the second is what no room for the log's index is called (https://www.sqlite.org/rescode.html#ioerr_shmsize)
-        what = f"the disk is full; nothing more can be written to {database}"
-        return HostlerError(Code.UNAVAILABLE, what, "make room and go on; nothing acknowledged is lost")
+        return no_room(f"the disk is full; nothing more can be written to {database}")
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         from store.lock_holders import writers  # noqa: PLC0415  looks at every process
 
@@ -52,6 +51,11 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, database: Path) -> Ho
     if _is_undecodable(error):
         return note_damage(database, _NOT_TEXT)
     return HostlerError(Code.INTERNAL, f"{database}: {error}", "report it with the output of `hostler doctor`")
+
+
+def no_room(what: str) -> HostlerError:
+    """Return the refusal of what a full disk does not take."""
+    return HostlerError(Code.UNAVAILABLE, what, "make room and go on; nothing acknowledged is lost")
 
 
 def _is_undecodable(error: sqlite3.Error) -> bool:

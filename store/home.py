@@ -74,6 +74,11 @@ class Home:
         return self.root / "runs.db"
 
     @property
+    def reserve(self) -> Path:
+        """Room on the disk that is kept for the end of running steps; see `store/room.py`."""
+        return self.root / "reserve"
+
+    @property
     def staging(self) -> Path:
         """Workspaces of attempts."""
         return self.root / "staging"

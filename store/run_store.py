@@ -27,6 +27,7 @@ from store.log_size import LogSize
 from store.plans import GraphPlan
 from store.records import encode
 from store.requests import waiting
+from store.room import give_up_reserve, is_full, keep_reserve, shortage
 from store.schema import SCHEMA_VERSION, check_version
 from store.service import entrust, take_back
 from store.staged import Staged, stage
@@ -72,6 +73,7 @@ class RunStore:
         self._path = os.fspath(self._database)
         self._file = _file_of(self._path)
         self._log_size = LogSize(connection, self._database)
+        self._has_reserve = keep_reserve(home)
 
     @classmethod
     def open(cls, home: Home, *, clock: Clock, limits: Limits | None = None) -> "RunStore":
@@ -144,7 +146,8 @@ class RunStore:
             The id of the run: the record's, or that of the run that was asked for under its key before.
 
         Raises:
-            HostlerError: invalid-data; conflict, if there is such a run, or another one under its key; unavailable.
+            HostlerError: invalid-data; conflict, if there is such a run, or another one under its key; unavailable,
+                also where what is left of the disk is kept for what runs already.
 
         """
         plan_data = encode(plan)
@@ -157,6 +160,9 @@ class RunStore:
             before = submitted(self._connection, record)
             if before is not None:
                 return before
+            full = shortage(self._home)
+            if full is not None:
+                raise full
             insert_run(
                 self._connection,
                 record=record,
@@ -234,29 +240,44 @@ class RunStore:
 
         Returns:
             For each, None once it is durable, or why it is not: conflict for a stale fence or an illegal move;
-            invalid-data for what exceeds a limit; unavailable, for all, if the disk is full or fails.
+            invalid-data for what exceeds a limit; unavailable, for all, if the disk is full, the reserve used up, or
+            fails.
 
         """
         with self._one_at_a_time:
-            try:
-                self._refuse_if_unfit()
-            except HostlerError as refusal:
-                return [refusal] * len(transactions)
-            staged = [self._stage(transaction) for transaction in transactions]
-            group = [one for one in staged if isinstance(one, Staged)]
-            answers: Iterator[HostlerError | None]
-            try:
-                answers = iter(self._write(group) if group else ())
-            except (sqlite3.Error, UnicodeDecodeError) as error:
-                answers = itertools.repeat(store_error(error, self._database))
-            except HostlerError as refusal:
-                answers = itertools.repeat(refusal)
-            return [one if isinstance(one, HostlerError) else next(answers) for one in staged]
+            answers = self._write_all(transactions)
+            without_room = [place for place, answer in enumerate(answers) if answer is not None and is_full(answer)]
+            if without_room and give_up_reserve(self._home):
+                self._has_reserve = False
+                again = self._write_all([transactions[place] for place in without_room])
+                for place, answer in zip(without_room, again, strict=True):
+                    answers[place] = answer
+            return answers
+
+    def _write_all(self, transactions: Sequence[Transaction]) -> list[HostlerError | None]:
+        try:
+            self._refuse_if_unfit()
+        except HostlerError as refusal:
+            return [refusal] * len(transactions)
+        staged = [self._stage(transaction) for transaction in transactions]
+        group = [one for one in staged if isinstance(one, Staged)]
+        answers: Iterator[HostlerError | None]
+        try:
+            answers = iter(self._write(group) if group else ())
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            failed = store_error(error, self._database)
+            failed.__cause__ = error
+            answers = itertools.repeat(failed)
+        except HostlerError as refusal:
+            answers = itertools.repeat(refusal)
+        return [one if isinstance(one, HostlerError) else next(answers) for one in staged]
 
     def tidy(self) -> None:
         """Do now, while nobody waits for it, what the next write would have to do first."""
         with self._one_at_a_time:
             self._log_size.tidy()
+            if not self._has_reserve:
+                self._has_reserve = keep_reserve(self._home)
 
     def _stage(self, transaction: Transaction) -> Staged | HostlerError:
         try:

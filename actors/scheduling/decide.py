@@ -70,13 +70,14 @@ LIMIT: Final = "limit"
 """Kind of the timer that ends a run which has a time limit."""
 
 
-def decide(state: RunState, stamp: Stamp, *messages: SchedulingMessage) -> Decision:
+def decide(state: RunState, stamp: Stamp, *messages: SchedulingMessage, full: bool = False) -> Decision:
     """Change *state* by *messages* and return what must be written and done.
 
     Args:
         state: The run; changed in place, at once.
         stamp: When, for the records; never a reason for a decision.
         *messages: What happened. Of several each is about another node: no node starts more than once a transaction.
+        full: Whether the disk of the store has room for the end of what runs alone.
 
     Returns:
         One transaction, and the actions before and after it.
@@ -87,6 +88,9 @@ def decide(state: RunState, stamp: Stamp, *messages: SchedulingMessage) -> Decis
         for message in messages:
             too_late(turn, message)
         return turn.decision()
+    if full and not state.full and not isinstance(messages[0], Begin):  # until then nothing was taken up here
+        draining.give_back(turn)
+    state.full = full
     for message in messages:
         _take(turn, message)
     fill(turn)

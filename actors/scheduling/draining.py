@@ -33,20 +33,27 @@ def drain(turn: Turn, grace_s: float) -> None:
             hurry(turn, node)
         if state.drains > 2:
             stop(turn, node, DRAIN, grace_s=HURRIED_S)
+    give_back(turn)
+    for node in state.nodes.values():
+        if node.reconciling and node.asking:
+            reconciling.stop_asking(turn, node, "the host was stopped")
+    turn.now.append(SetTimer(timer=TimerName(kind=GIVE_WAY), seconds=grace_s / 2))
+    turn.now.append(SetTimer(timer=TimerName(kind=DRAIN), seconds=grace_s))
+
+
+def give_back(turn: Turn) -> None:
+    """Let what was taken up and has not started be ready again."""
+    state = turn.state
     for node in state.nodes.values():
         if node.status is Status.PREPARING:
             unask(turn, node)
-            turn.move(node, Status.READY)
-            state.push_ready(node)
-        if node.reconciling and node.asking:
-            reconciling.stop_asking(turn, node, "the host was stopped")
-        if node.status is Status.QUEUED:
+        elif node.status is Status.QUEUED:
             state.active -= 1
             withdraw(turn, node)
-            turn.move(node, Status.READY)
-            state.push_ready(node)
-    turn.now.append(SetTimer(timer=TimerName(kind=GIVE_WAY), seconds=grace_s / 2))
-    turn.now.append(SetTimer(timer=TimerName(kind=DRAIN), seconds=grace_s))
+        else:
+            continue
+        turn.move(node, Status.READY)
+        state.push_ready(node)
 
 
 def end(turn: Turn) -> None:

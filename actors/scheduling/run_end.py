@@ -18,7 +18,7 @@ MOST_TOLD: Final = 20
 
 
 def conclude(turn: Turn) -> None:
-    """Derive the run's status; if it ended, rests or is drained, hand it back in the same transaction."""
+    """Derive the run's status; if it ended, rests, is drained or has no room, hand it back in the same transaction."""
     state = turn.state
     short = 0 if state.shares is None else state.shares.short
     status = run_status(state.tally, started=state.started, short=short)
@@ -31,6 +31,7 @@ def conclude(turn: Turn) -> None:
         or (status in RUN_RESTING and state.release_at_rest)
         or _only_deferred(state)
         or state.draining
+        or (state.full and status not in RUN_RESTING)  # what rests goes on when there is room and a word
         or state.jobs == 0
     )
     if over:

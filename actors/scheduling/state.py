@@ -151,6 +151,7 @@ class RunState:
         lacking: Nodes whose code this host does not have, and why not.
         draining: Whether nothing is taken up any more, and the run is handed back.
         drains: How often that was asked for.
+        full: Whether the disk of the store has room for the end of what runs alone: nothing is taken up meanwhile.
         postponed: Requests with their rulings that wait until leftovers have been ended.
 
     """
@@ -183,6 +184,7 @@ class RunState:
     postponed: list[tuple[Request, Accepted]] = field(default_factory=list)
     draining: bool = False
     drains: int = 0
+    full: bool = False
     left: bool = False
 
     def __post_init__(self) -> None:

@@ -31,7 +31,7 @@ def fill(turn: Turn) -> None:
     Nothing new starts while a request waits for its ruling: it may be a cancel.
     """
     state = turn.state
-    if state.draining or state.judging:
+    if state.draining or state.judging or state.full:
         return
     while state.ready and state.room:
         node = state.nodes[heappop(state.ready)[1]]

@@ -18,6 +18,7 @@ from store.retention.removal import BITE_ROWS, Removal, pause
 from store.retention.selection import Ended, ended, making_room, outdated
 from store.retention.strays import Doubt, Sorted, Standing, lost_in, sort, standing
 from store.retention.waste import Waste, candidates, put_out_of_sight, remove, size_of
+from store.room import give_up_reserve, keep_reserve, shortage
 from store.schema import SCHEMA_VERSION
 from store.snapshots import snapshot
 from store.upgrade import upgrade
@@ -162,6 +163,9 @@ def collect(home: Home, *, before: str, keep: int, now_unix_s: float, most_bytes
         HostlerError: unavailable; unsafe-state; newer-schema. What was done until then stays done.
 
     """
+    full = home.exists and shortage(home) is not None
+    if full:  # to remove rows takes room too, before it gives any back
+        give_up_reserve(home)
     if not _is_a_store(home):
         return _without_store(home, now_unix_s)
     done = Collected()
@@ -170,6 +174,8 @@ def collect(home: Home, *, before: str, keep: int, now_unix_s: float, most_bytes
         translated(home.database),
     ):
         upgrade(connection, home.database, home.hosts)
+        if full:
+            connection.execute("PRAGMA wal_autocheckpoint = 1")  # lest the log grow
         removal = Removal(connection, home.database)
         pages, shown = _pages(connection), standing(connection)
         begun = removal.begun()
@@ -189,6 +195,7 @@ def collect(home: Home, *, before: str, keep: int, now_unix_s: float, most_bytes
         _forget_hosts(home, connection, removal)
         _give_back(home, connection, done)
         done.database_bytes = max(0, pages - _pages(connection))
+    keep_reserve(home)
     return done
 
 

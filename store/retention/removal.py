@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from hostres.errors import HostlerError
 from store.database import writing
 from store.retention.selection import Ended, may_go, still_ended
+from store.room import is_full
 from store.row_ids import IN_RUN
 from store.service import take_back
 
@@ -78,15 +80,28 @@ class Removal:
 
     def rows(self, runs: Sequence[int]) -> None:
         """Remove the rows of runs that are out of the list, and the notes."""
-        left = list(runs)
+        left, most = list(runs), BITE_ROWS
         while left:
-            with writing(self._connection, self._database):
-                room = BITE_ROWS
-                while left and room > 0:
-                    room -= self._bite(left[-1], room)
-                    if room > 0:
-                        self._connection.execute("DELETE FROM removals WHERE run = ?", (left.pop(),))
+            try:
+                gone = self._some_rows(left, most)
+            except HostlerError as refused:
+                if most == 1 or not is_full(refused):
+                    raise
+                most = max(1, most // 4)  # what is large takes room in the log before it gives any back
+            else:
+                left, most = left[gone:], min(BITE_ROWS, 2 * most)
             pause()
+
+    def _some_rows(self, runs: Sequence[int], room: int) -> int:
+        """Remove up to *room* rows in one transaction; return how many of the runs are wholly gone."""
+        gone = 0
+        with writing(self._connection, self._database):
+            while gone < len(runs) and room > 0:
+                room -= self._bite(runs[gone], room)
+                if room > 0:
+                    self._connection.execute("DELETE FROM removals WHERE run = ?", (runs[gone],))
+                    gone += 1
+        return gone
 
     def _bite(self, run: int, room: int) -> int:
         """Remove up to *room* rows of a run; fewer only if there are no more."""

@@ -167,12 +167,12 @@ class Drive:
         self.after: list[Action] = []
         self.clock = 0
 
-    def send(self, *messages: SchedulingMessage) -> list[Action]:
+    def send(self, *messages: SchedulingMessage, full: bool = False) -> list[Action]:
         """Deliver *messages* together, commit at once, and return what the core wants done."""
         self.clock += 1
         at = f"2026-01-01T00:{self.clock // 60:02d}:{self.clock % 60:02d}.000Z"
         stamp = Stamp(at=at, boot_ns=self.clock)
-        decision = decide(self.state, stamp, *messages)
+        decision = decide(self.state, stamp, *messages, full=full)
         if decision.transaction is not None:
             self.model.apply(decision.transaction)
         self.now += decision.now
@@ -182,9 +182,12 @@ class Drive:
     def begin(self) -> list[Action]:
         return self.send(Begin(requests=self.model.waiting))
 
-    def returned(self, node: str, outcome: Outcome | None = None, *, attempt: int | None = None) -> list[Action]:
+    def returned(
+        self, node: str, outcome: Outcome | None = None, *, attempt: int | None = None, full: bool = False
+    ) -> list[Action]:
         number = self.state.nodes[node].record.attempt if attempt is None else attempt
-        return self.send(Returned(node=node, attempt=number, outcome=outcome or as_value({"by": node}), release=None))
+        outcome = outcome or as_value({"by": node})
+        return self.send(Returned(node=node, attempt=number, outcome=outcome, release=None), full=full)
 
     def failed(self, node: str, code: FailureCode = FailureCode.SUBPROCESS) -> list[Action]:
         return self.returned(node, Failed(code=code, message="it broke", todo="mend it"))

@@ -16,7 +16,7 @@ from actors.actions import (
     TimerName,
     WithdrawAsk,
 )
-from actors.messages import Admitted, Drain, Due, LeftoversEnded, LogCut, PublicationWanted
+from actors.messages import Admitted, Begin, Drain, Due, LeftoversEnded, LogCut, PublicationWanted
 from actors.outcomes import Aborted, Failed
 from actors.scheduling.outcomes import settled
 from store.contracts import RequestKind
@@ -148,6 +148,44 @@ def test_a_drained_run_hands_back_what_waits_and_interrupts_what_runs_after_the_
     assert gone.drained
     assert drive.statuses() == {"runs": "ready", "queues": "ready", "waits": "pending"}
     assert drive.model.transactions[-1].release
+
+
+def test_on_a_full_disk_what_runs_comes_to_its_end_what_waits_is_given_back_and_the_run_handed_back():
+    """Field case 48."""
+    drive = begun(writing("runs"), claiming("queues"), writing("waits", "runs"))
+    actions = drive.send(timer("retry", "runs"), full=True)
+    assert drive.status("queues") is Status.READY
+    assert kinds(actions, WithdrawAsk)
+    assert not kinds(actions, Abort)
+    assert left(actions) is None
+    actions = drive.returned("runs", full=True)
+    assert not dispatched(actions)
+    assert left(actions).drained
+    assert drive.statuses() == {"runs": "completed", "queues": "ready", "waits": "ready"}
+
+
+def test_a_run_goes_on_where_there_is_room_again_before_it_was_handed_back():
+    drive = begun(writing("runs"), claiming("queues"), writing("waits", "runs"))
+    drive.send(timer("retry", "runs"), full=True)
+    actions = drive.returned("runs")
+    assert [action.node for action in kinds(actions, AskMachine)] == ["queues"]
+    assert dispatched(actions) == ["waits"]
+
+
+def test_a_run_that_rests_on_a_full_disk_is_kept_and_goes_on_when_there_is_room_and_a_word():
+    drive = begun(paid("call"), release_at_rest=False)
+    assert left(drive.send(timer("retry", "call"), full=True)) is None
+    assert drive.status("call") is Status.APPROVAL_REQUIRED
+    drive.approve("call")
+    assert drive.status("call") is Status.RUNNING
+
+
+def test_a_run_that_is_taken_up_on_a_full_disk_is_handed_back_untouched():
+    drive = Drive(Model([writing("a")]))
+    actions = drive.send(Begin(requests=()), full=True)
+    assert not dispatched(actions)
+    assert left(actions).drained
+    assert drive.statuses() == {"a": "ready"}
 
 
 def test_asked_again_a_drain_kills_sooner_and_gives_up_only_after_that():

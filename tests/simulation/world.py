@@ -32,6 +32,7 @@ from actors.actions import (
     Reconcile,
     SetTimer,
     TakePulse,
+    TimerName,
     WithdrawAsk,
 )
 from actors.messages import (
@@ -115,6 +116,7 @@ class World:
         self.held: dict[str, int] = {}
         self.lost: list[tuple[str, int]] = []
         self.silent: set[tuple[str, int]] = set()
+        self.full = False
         self.take_over()
 
     def play(self) -> None:
@@ -124,6 +126,7 @@ class World:
             self.steps += 1
             assert self.steps < MOST_STEPS, f"the run never ends: {self.statuses()}"
             troubled = self.steps < calm_after
+            self.full = self.full and troubled
             if self.steps == self.kill_at:
                 self.take_over()
             elif troubled and self.random.random() < 0.12:
@@ -177,12 +180,14 @@ class World:
         for node in self.state.nodes.values():
             if node.worker is not None:
                 node.leased_s = 0.0 if (node.key, node.record.attempt) in self.silent else 60.0
+        self.full = self.random.randrange(8) == 0
         self.send(Begin(requests=self.model.waiting))
 
     def send(self, *messages: SchedulingMessage) -> None:
         """Deliver messages together; what follows waits for the commit as in the shell."""
         self.clock_ms += self.random.choice([1, 1, 500])
-        decision = decide(self.state, Stamp(at=instant(self.clock_ms), boot_ns=self.clock_ms), *messages)
+        stamp = Stamp(at=instant(self.clock_ms), boot_ns=self.clock_ms)
+        decision = decide(self.state, stamp, *messages, full=self.full)
         if decision.transaction is not None:
             self.uncommitted.append((decision.transaction, list(decision.after)))
         elif self.uncommitted:
@@ -499,11 +504,14 @@ class World:
 
     def interfere(self) -> None:
         """Kill the host, stop it, or ask something of the run that may make no sense."""
-        match self.random.randint(0, 7):
+        match self.random.randint(0, 8):
             case 0 | 1:
                 self.take_over()
             case 2:
                 self.send(Drain(grace_s=1))
+            case 7:
+                self.full = not self.full
+                self.send(Due(timer=TimerName(kind="other", node=self.random.choice(list(self.state.nodes)))))
             case 3:
                 self.ask(RequestKind.CANCEL, self.random.choice([None, *self.state.nodes]))
             case 4:

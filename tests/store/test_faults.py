@@ -67,10 +67,10 @@ def test_a_full_disk_refuses_all_of_a_group_loses_nothing_and_writing_goes_on_on
     assert again.nodes == (done, *claimed.nodes[1:])
 
 
-def finishing(claimed: Claimed, value: JsonValue) -> tuple[NodeRecord, NodeRecord, Output]:
-    """Return the first node while it runs and when it is done, with what it gave."""
-    output = Output.of(claimed.nodes[0].key, value)
-    running = moved(claimed.nodes[0], Status.RUNNING, attempt=1, started_at=STAMP.at)
+def finishing(claimed: Claimed, value: JsonValue, place: int = 0) -> tuple[NodeRecord, NodeRecord, Output]:
+    """Return a node, the first one, while it runs and when it is done, with what it gave."""
+    output = Output.of(claimed.nodes[place].key, value)
+    running = moved(claimed.nodes[place], Status.RUNNING, attempt=1, started_at=STAMP.at)
     return running, moved(running, Status.COMPLETED, output_sha256=output.sha256, finished_at=STAMP.at), output
 
 

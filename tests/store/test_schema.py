@@ -244,7 +244,7 @@ def test_the_file_can_have_any_name_that_a_path_can_have(tmp_path: Path) -> None
     with Reader.open(setting.home) as reader:
         assert reader.find("-") == run
     setting.close()
-    assert {path.name for path in odd.iterdir() if path.is_file()} == {"runs.db", "writers.lock"}
+    assert {path.name for path in odd.iterdir() if path.is_file()} == {"runs.db", "writers.lock", "reserve"}
     assert run_id() != run
 
 

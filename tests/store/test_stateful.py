@@ -237,11 +237,12 @@ class StoreAgainstModel(RuleBasedStateMachine):
     @rule(data=st.data(), step=st.integers(0, 40), denial=st.sampled_from(DENIALS))
     def write_while_the_disk_says_no(self, data: st.DataObject, step: int, denial: int) -> None:
         group = [self.transaction(data)]
+        reserve = self.disk.home.reserve.exists() and denial == sqlite3.SQLITE_FULL
         self.tripwire.arm(step, denial=denial)
         real = self.disk.write(group)
         untouched = self.tripwire.left is not None
         self.tripwire.disarm()
-        if untouched:
+        if untouched or reserve:
             said = self.model.write(group)
             assert [one and one.code for one in real] == [one and one.code for one in said]
         else:
