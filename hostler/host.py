@@ -43,7 +43,7 @@ from store.hosts import HostIdentity
 from store.ids import new_run_id
 from store.lifecycle import NEEDS_CODE
 from store.reader import Reader
-from store.requests import cancel_id, post
+from store.requests import post
 from store.run_store import RunStore
 from store.service import wake_service
 
@@ -246,17 +246,16 @@ class Host:
         return self._adopt(run_id, code.operations, code.computes, entries, jobs=0).wait()
 
     def cancel(self, run_id: str, *, node: str | None = None, reason: str = "") -> None:
-        """Ask durably for a run, or for a node and what depends on it, to be cancelled."""
-        request = Request(
-            request_id=cancel_id(run_id, node),
-            run_id=run_id,
-            kind=RequestKind.CANCEL,
-            node=node,
-            principal=principal(),
-            reason=reason,
-            at=self._clock.now().at,
-        )
-        post(self._home, request, clock=self._clock)
+        """Ask durably for a run, or for a node and what depends on it, to be cancelled.
+
+        Raises:
+            HostlerError: not-found; conflict, if it has ended, or this principal may not ask it.
+
+        """
+        from hostler.asking import ask_to_cancel  # noqa: PLC0415 - few cancel
+
+        with Reader.open(self._home) as reader:
+            ask_to_cancel(self._home, reader, run_id, node, reason=reason, rules=self.config.rules)
 
     def lease(self, claims: Mapping[str, int], *, wait: float | None = None, name: str = "") -> Lease:
         """Admit claims on the machine, without a workflow.

@@ -76,8 +76,13 @@ class Run:
             return self._outcome
 
     def cancel(self, reason: str = "") -> None:
-        """Ask for the run to be cancelled; `wait` says when it is."""
-        self._host.cancel(self.run_id, reason=reason)
+        """Ask for the run to be cancelled; `wait` says when it is. One that has ended stays as it is."""
+        try:
+            self._host.cancel(self.run_id, reason=reason)
+        except HostlerError:
+            with self._changed:  # it may have ended meanwhile
+                if self._outcome is None or not self._outcome.final:
+                    raise
 
     def subscribe(self, listener: Callable[[Report], None]) -> None:
         """Call *listener* with every durable change so far and to come, and how far nodes are, on a thread of the host.

@@ -3,11 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from hostler.asking import Subject, ask
 from hostler.commands.amounts import amount, amounts_of
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
-from hostler.commands.posting import Subject, ask, have_it_answered, look_at, next_step
+from hostler.commands.posting import have_it_answered, look_at, next_step
 from hostler.views.budgets import amounts_text, books_of, budget_json, budget_lines, usage_json
 from store.amounts import COUNTERS
 from store.budgets import read_amounts
