@@ -31,6 +31,7 @@ from hostler.progress_notes import ProgressNotes
 from hostler.run_code import RunCode, find_code
 from hostler.worker_code import RunEntries
 from hostler.worktrees import WorktreesOnDemand
+from hostres import arguments
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
@@ -78,9 +79,10 @@ class Host:
             gave_up: Called, on a thread of the host, if it cannot go on with anything; `gave_up` says why.
 
         Raises:
-            HostlerError: unsafe-state, newer-schema, profile-mismatch, unsupported-platform…
+            HostlerError: invalid-data; unsafe-state, newer-schema, profile-mismatch, unsupported-platform…
 
         """
+        given = None if jobs is None else arguments.count(jobs, name="jobs")
         self.config = config or Config.load()
         self._release_at_rest = release_at_rest
         self._service = service
@@ -96,7 +98,7 @@ class Host:
             opened.callback(self._coordinator.close)
             if self.config.machine.claims is not None:
                 self.config.machine.claims.check(self._coordinator.capacity)  # else every node that claims would fail
-            self.jobs = jobs if jobs is not None else max(1, self._coordinator.capacity.get("cpu", 1))
+            self.jobs = given or max(1, self._coordinator.capacity.get("cpu", 1))
             self._clock = SystemClock()
             self._store = store = RunStore.open(self._home, clock=self._clock)
             self._opened: RunStore | None = store
@@ -136,7 +138,7 @@ class Host:
         workflow: Any,
         /,
         *,
-        folder: Path | None = None,
+        folder: str | Path | None = None,
         submission_key: str | None = None,
         entrusted: bool = False,
         **inputs: Any,
@@ -154,7 +156,8 @@ class Host:
             HostlerError: invalid-data; conflict, if something else was submitted under that key.
 
         """
-        compiled = compile_workflow(workflow, inputs, folder=folder or Path.cwd(), max_nodes=self.config.max_nodes)
+        place = arguments.folder(folder, name="folder") or Path.cwd()
+        compiled = compile_workflow(workflow, inputs, folder=place, max_nodes=self.config.max_nodes)
         return self.start(compiled, submission_key=submission_key, entrusted=entrusted)
 
     def start(self, compiled: Compiled, *, submission_key: str | None = None, entrusted: bool = False) -> Run:
@@ -180,6 +183,8 @@ class Host:
             HostlerError: invalid-data; conflict, if something else was submitted under that key; unavailable.
 
         """
+        if submission_key is not None:
+            arguments.text(submission_key, name="submission_key")
         if submission_key is not None and not 0 < len(submission_key) <= MAX_SUBMISSION_KEY:
             what = f"a submission key of {len(submission_key)} characters"
             raise HostlerError(Code.INVALID_DATA, what, f"give it 1 to {MAX_SUBMISSION_KEY}")

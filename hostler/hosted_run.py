@@ -11,6 +11,7 @@ from actors.actions import NodeChanged, RunChanged, RunLeft
 from actors.host_messages import Report, RunLost
 from actors.messages import Progress
 from hostler.progress_notes import ProgressNotes
+from hostres.arguments import seconds
 from hostres.errors import HostlerError
 from store.lazy_dataclass import dataclass
 from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus
@@ -63,9 +64,11 @@ class Run:
 
         Raises:
             TimeoutError: It still runs.
-            HostlerError: This host could not go on with it; it stands in the store.
+            HostlerError: This host could not go on with it; it stands in the store. invalid-data: *timeout* is no
+                number.
 
         """
+        seconds(timeout, name="timeout")
         with self._changed:
             if not self._changed.wait_for(lambda: self._outcome is not None or self._error is not None, timeout):
                 raise TimeoutError(f"{self.run_id} still runs after {timeout:g} s")

@@ -278,6 +278,29 @@ def test_what_cannot_be_cancelled_is_refused_and_leaves_nothing_in_the_store(mon
         assert store.requests(run.run_id) == store.requests(rests.run_id) == ()
 
 
+@pytest.mark.parametrize("jobs", [0, -1, "2", 1.5, True])
+def test_a_number_of_jobs_that_would_do_nothing_or_break_is_refused(jobs):
+    with pytest.raises(HostlerError, match=r"jobs is .*; give a whole number of at least 1"):
+        Host(jobs=jobs)
+
+
+def test_an_argument_of_a_wrong_type_is_named_and_a_folder_may_be_text(tmp_path):
+    with Host() as host:
+        run = host.submit(chain, length=1, folder=str(tmp_path))
+        assert run.wait(timeout=30).status is RunStatus.COMPLETED
+        with reader() as store:
+            assert store.run(run.run_id).record.folder == str(tmp_path)
+        for wrong in (
+            lambda: host.submit(chain, length=1, folder=3),
+            lambda: host.submit(chain, length=1, submission_key=3),
+            lambda: run.wait(timeout="3"),
+        ):
+            with pytest.raises(HostlerError) as caught:
+                wrong()
+            assert caught.value.code is Code.INVALID_DATA
+            assert "3" in caught.value.what
+
+
 def node_status(run_id: str, node: str) -> str:
     with reader() as store:
         return next(each.status.value for each in store.nodes(run_id) if each.key == node)
