@@ -8,6 +8,7 @@ with Host() as host:
 import contextlib
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Final, Self
 
 import pykka
 
-from actors.host_messages import Adopt, CreateRefused, CreateRun, Ping, Woken
+from actors.host_messages import Adopt, CreateRefused, CreateRun, Ping, RunLost, Woken
 from actors.mailbox import Mailbox
 from actors.messages import Drain
 from actors.operations import Compute, Operation
@@ -33,7 +34,7 @@ from hostler.worker_code import RunEntries
 from hostler.worktrees import WorktreesOnDemand
 from hostres import arguments
 from hostres.coordinator import Coordinator
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, unavailable
 from hostres.lease import Lease
 from hostres.masking import own_mask
 from store.approvals import Refused, Standing, judge
@@ -89,9 +90,11 @@ class Host:
         self._tell_gave_up = gave_up
         self.hung = 0
         self._runs: dict[str, Run] = {}
+        self._asked: dict[str, Mailbox] = {}
         self._closed = False
         self._pid = os.getpid()
         self.gave_up: HostlerError | None = None
+        self._has_given_up = threading.Event()
         self._home = Home.open(self.config.home, create=True)
         self._coordinator = Coordinator(self.config.machine_folder, settings=self.config.machine)
         with contextlib.ExitStack() as opened:
@@ -107,10 +110,8 @@ class Host:
             opened.callback(self._identity.close)
             self._worktrees = WorktreesOnDemand(self._home, self._identity.host_id, clock=self._clock)
             wake_service(self._home)  # it watches whether this host lives
-            opened.pop_all()
-        self._threads = WorkThreads("hostler-work")
-        self._supervisor = Supervisor.start(
-            parts=Parts(
+            self._threads = WorkThreads("hostler-work")
+            parts = Parts(
                 home=self._home,
                 identity=self._identity,
                 clock=self._clock,
@@ -118,9 +119,12 @@ class Host:
                 open_store=self._open_store,
                 threads=self._threads,
                 rules=self.config.rules,
-            ),
-            gave_up=self._give_up,
-        )
+            )
+            try:
+                self._supervisor = Supervisor.start(parts=parts, gave_up=self._give_up)
+            except OSError as error:
+                raise unavailable("no host can be started", error) from error
+            opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -205,10 +209,16 @@ class Host:
             submission=submission_key,
         )
         mailbox = Mailbox()
-        self._tell(
-            CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox, entrusted=entrusted)
-        )
-        answer = mailbox.get()
+        self._asked[record.run_id] = mailbox
+        try:
+            self._tell(
+                CreateRun(
+                    record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox, entrusted=entrusted
+                )
+            )
+            answer = mailbox.get()
+        finally:
+            del self._asked[record.run_id]
         if isinstance(answer, CreateRefused):
             raise answer.error
         if entrusted:
@@ -420,9 +430,17 @@ class Host:
         try:
             self._supervisor.tell(message)
         except pykka.ActorDeadError:
+            if not self._closed and self._has_given_up.wait(CLOSE_S) and self.gave_up is not None:
+                raise self.gave_up from None
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host") from None
 
     def _give_up(self, error: HostlerError) -> None:
         self.gave_up = error
+        self._has_given_up.set()
+        for run_id, mailbox in list(self._asked.items()):  # what the supervisor did not get to know of any more
+            mailbox.tell(CreateRefused(run_id=run_id, error=error))
+        for run in list(self._runs.values()):
+            if not run.left:
+                run._hear(RunLost(run_id=run.run_id, error=error))  # noqa: SLF001 - Run is the other half of this class
         if self._tell_gave_up is not None:
             self._tell_gave_up()
