@@ -26,6 +26,7 @@ from actors.secrets import mask_of, masked
 from actors.shell import hand_over, tell
 from actors.threads import WorkThreads
 from actors.work import Job, perform
+from hostres.errors import unavailable
 from hostres.lease import Lease, current_lease
 from hostres.logs import Cut
 from hostres.masking import own_mask
@@ -74,12 +75,17 @@ class Executor:
         self.urn = f"executor {node} {attempt} {job.previous is not None}"
 
     def start(self) -> None:
-        """Start the work."""
-        self._threads.start(self._work)
+        """Start the work; where the system has no room for a thread, it has failed."""
+        try:
+            self._threads.start(self._work)
+        except OSError as error:
+            refused = unavailable("it cannot be started", error)
+            failure = Failed(code=FailureCode.UNAVAILABLE, message=refused.what, todo=refused.todo)
+            tell(self._scheduler, self._returned(failure))
 
     def tell(self, message: Abort) -> None:
         """Have the work stop; whoever says so does not wait for its end."""
-        self._threads.start(lambda: self._stop(message))
+        self._threads.start_or_do(lambda: self._stop(message))
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until the work has ended, at most *timeout_s* seconds; say whether it has."""
@@ -110,20 +116,21 @@ class Executor:
         self._ended(masked(outcome, mask_of(self._job.plan)))
 
     def _ended(self, outcome: Outcome) -> None:
+        returned = self._returned(outcome)
+        self._threads.end_here()
+        hand_over(self._scheduler, returned)
+
+    def _returned(self, outcome: Outcome) -> Returned:
         release = None
         if self._lease is not None:
             release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
         self._running.release()
-        self._threads.end_here()
-        hand_over(
-            self._scheduler,
-            Returned(
-                node=self._node,
-                attempt=self._attempt,
-                outcome=outcome,
-                release=release,
-                reconciling=self._job.previous is not None,
-            ),
+        return Returned(
+            node=self._node,
+            attempt=self._attempt,
+            outcome=outcome,
+            release=release,
+            reconciling=self._job.previous is not None,
         )
 
 

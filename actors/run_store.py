@@ -34,6 +34,7 @@ from actors.host_messages import (
 )
 from actors.messages import CommitRefused, Committed, Due, LeaseSeen, RequestsArrived
 from actors.shell import Shell, tell
+from hostres.beginning import begin
 from hostres.errors import Code, HostlerError
 from store.hosts import HostIdentity
 from store.run_store import RunStore as Store
@@ -69,7 +70,7 @@ class RunStore(Shell):
         self._store = self._open_store()
         reading, self._stop_listening = os.pipe()
         listener = _Listener(self._identity.fd, reading, self.actor_ref)
-        threading.Thread(target=listener.listen, name="wake-up", daemon=True).start()
+        begin(threading.Thread(target=listener.listen, name="wake-up", daemon=True))
 
     def teardown(self) -> None:
         """Commit what was handed in, then close."""

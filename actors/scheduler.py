@@ -217,7 +217,7 @@ class Scheduler(Shell):
             if parent is not None:
                 tell(parent, Vacated(run_id=run_id, urn=urn, hung=tuple(hung)))
 
-        self._services.threads.start(wait)
+        self._services.threads.start_or_do(wait)
 
     def _returned(self, first: Returned) -> None:
         """Decide about all that has returned by now in one transaction, an attempt of each node."""

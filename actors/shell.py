@@ -13,6 +13,7 @@ import pykka
 from actors.actions import Address
 from actors.host_messages import Died
 from actors.inbox import Inbox
+from hostres.beginning import no_room
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class Shell(pykka.ThreadingActor):
         self.name = name
         self._parent = parent
         self._broken = False
+        self._fault: BaseException | None = None
 
     def setup(self) -> None:
         """Open what the actor needs; runs on its own thread."""
@@ -73,6 +75,13 @@ class Shell(pykka.ThreadingActor):
 
     def teardown(self) -> None:
         """Close what `setup` opened; runs also after a failure."""
+
+    def _start_actor_loop(self) -> None:
+        try:
+            super()._start_actor_loop()
+        except RuntimeError as error:
+            pykka.ActorRegistry.unregister(self._actor_ref)
+            raise no_room() from error
 
     def on_start(self) -> None:
         """Set up, and report if that fails."""
@@ -95,6 +104,7 @@ class Shell(pykka.ThreadingActor):
             call(*arguments)
         except BaseException as error:
             self._broken = True
+            self._fault = error
             log.debug("%s broke", self.name, exc_info=error)
             if self._parent is not None:
                 tell(self._parent, Died(name=self.name, urn=self.actor_urn, error=error))

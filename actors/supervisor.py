@@ -42,7 +42,7 @@ from actors.supervision import RESTARTS, Budget, Deaths
 from actors.threads import WorkThreads
 from actors.timer import Timer
 from hostres.coordinator import Coordinator
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, unavailable
 from store.clock import Clock
 from store.home import Home
 from store.hosts import HostIdentity
@@ -123,9 +123,7 @@ class Supervisor(Shell):
         for service in reversed(self._services):
             _stop(service)
         if self._broken:
-            self._give_up(
-                HostlerError(Code.INTERNAL, "the supervisor of this host broke", "report it; resume the runs")
-            )
+            self._give_up(_broken("the supervisor of this host", self._fault))
 
     def handle(self, message: Any) -> None:
         """Take one message."""
@@ -291,7 +289,7 @@ class Supervisor(Shell):
             return  # an earlier incarnation
         log.error("%s broke", message.name, exc_info=message.error)
         if not self._deaths.bear(time.monotonic()):
-            self._give_up(_broken(message))
+            self._give_up(_broken(message.name, message.error))
         elif run_id is not None:
             self._await_end(run_id)
         else:
@@ -360,10 +358,12 @@ def _tell_subscriber(adopt: Adopt, report: Report) -> None:
         log.exception("a subscriber of %s failed", adopt.run_id)
 
 
-def _broken(message: Died) -> HostlerError:
+def _broken(name: str, error: BaseException | None) -> HostlerError:
+    if isinstance(error, OSError):
+        return unavailable(f"{name} broke", error)
     return HostlerError(
         Code.INTERNAL,
-        f"{message.name} broke: {type(message.error).__name__}: {message.error}",
+        f"{name} broke: {type(error).__name__}: {error}",
         "resume the run; if it breaks again, report it with the output of --debug",
     )
 

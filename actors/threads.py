@@ -9,6 +9,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Final
 
+from hostres.beginning import begin
+
 IDLE_S: Final = 30.0
 
 Work = Callable[[], None]
@@ -36,7 +38,12 @@ class WorkThreads:
             return self._idled.wait_for(lambda: self._busy == 0, timeout_s)
 
     def start(self, work: Work) -> None:
-        """Run *work* on a thread of its own, now; it must not raise."""
+        """Run *work* on a thread of its own, now; it must not raise.
+
+        Raises:
+            OSError: The system has no room for another thread; nothing was started.
+
+        """
         here = self._here
         if here.ends and here.next is None:
             here.next = work
@@ -48,8 +55,20 @@ class WorkThreads:
             inbox = self._idle.pop() if self._idle else None
         if inbox is None:
             inbox = SimpleQueue()
-            threading.Thread(target=self._serve, args=(inbox,), name=self._name, daemon=True).start()
+            try:
+                begin(threading.Thread(target=self._serve, args=(inbox,), name=self._name, daemon=True))
+            except OSError:
+                with self._lock:
+                    self._busy -= 1
+                raise
         inbox.put(work)
+
+    def start_or_do(self, work: Work) -> None:
+        """Run *work*, which must be done: on a thread of its own, or here if the system has no room for one."""
+        try:
+            self.start(work)
+        except OSError:
+            work()
 
     def end_here(self) -> None:
         """Let what the work on this thread starts from now on follow on it: it has ended, but for handing that on."""

@@ -15,6 +15,7 @@ from actors.actions import Address, CancelTimer, SetTimer, TimerName
 from actors.host_messages import ChangeTimers, StopTimers
 from actors.messages import Due
 from actors.shell import Shell, tell
+from hostres.beginning import begin
 
 Key = tuple[str, TimerName]
 
@@ -33,7 +34,7 @@ class Timer(Shell):
 
     def setup(self) -> None:
         """Start the thread that waits."""
-        threading.Thread(target=self._wait, name="timer-wait", daemon=True).start()
+        begin(threading.Thread(target=self._wait, name="timer-wait", daemon=True))
 
     def teardown(self) -> None:
         """Let that thread go."""

@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from hostler.bundles import Bundle
+from hostler.refusals import OTHER_FOLDER, require_utf8
 from store.values import Domain, digest
 
 PREFIX: Final = "hostler_code_"
@@ -192,7 +193,11 @@ def open_space(bundle: Bundle, *, entry: str, root: Path, shown: Path | None = N
         root: Where the code says that it lies: the folder of `__file__`.
         shown: Where tracebacks find its lines; the root by default.
 
+    Raises:
+        HostlerError: invalid-data: the name of the root is not UTF-8.
+
     """
+    require_utf8(str(root), "the folder of the code", OTHER_FOLDER)
     identity = digest(Domain.RECORD, [bundle.sha256, entry, str(root)])
     prefix = PREFIX + identity[:24]
     with _lock:

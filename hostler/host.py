@@ -8,6 +8,7 @@ with Host() as host:
 import contextlib
 import os
 import secrets
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, Final, Self
 
 import pykka
 
-from actors.host_messages import Adopt, CreateRefused, CreateRun, Ping, Woken
+from actors.host_messages import Adopt, CreateRefused, CreateRun, Ping, RunLost, Woken
 from actors.mailbox import Mailbox
 from actors.messages import Drain
 from actors.operations import Compute, Operation
@@ -31,8 +32,9 @@ from hostler.progress_notes import ProgressNotes
 from hostler.run_code import RunCode, find_code
 from hostler.worker_code import RunEntries
 from hostler.worktrees import WorktreesOnDemand
+from hostres import arguments
 from hostres.coordinator import Coordinator
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, unavailable
 from hostres.lease import Lease
 from hostres.masking import own_mask
 from store.approvals import Refused, Standing, judge
@@ -43,7 +45,7 @@ from store.hosts import HostIdentity
 from store.ids import new_run_id
 from store.lifecycle import MAY_RUN, NEEDS_CODE, Status
 from store.reader import Reader
-from store.requests import cancel_id, post
+from store.requests import post
 from store.room import shortage
 from store.run_store import RunStore
 from store.service import wake_service
@@ -79,25 +81,28 @@ class Host:
             gave_up: Called, on a thread of the host, if it cannot go on with anything; `gave_up` says why.
 
         Raises:
-            HostlerError: unsafe-state, newer-schema, profile-mismatch, unsupported-platform…
+            HostlerError: invalid-data; unsafe-state, newer-schema, profile-mismatch, unsupported-platform…
 
         """
+        given = None if jobs is None else arguments.count(jobs, name="jobs")
         self.config = config or Config.load()
         self._release_at_rest = release_at_rest
         self._service = service
         self._tell_gave_up = gave_up
         self.hung = 0
         self._runs: dict[str, Run] = {}
+        self._asked: dict[str, Mailbox] = {}
         self._closed = False
         self._pid = os.getpid()
         self.gave_up: HostlerError | None = None
+        self._has_given_up = threading.Event()
         self._home = Home.open(self.config.home, create=True)
         self._coordinator = Coordinator(self.config.machine_folder, settings=self.config.machine)
         with contextlib.ExitStack() as opened:
             opened.callback(self._coordinator.close)
             if self.config.machine.claims is not None:
                 self.config.machine.claims.check(self._coordinator.capacity)  # else every node that claims would fail
-            self.jobs = jobs if jobs is not None else max(1, self._coordinator.capacity.get("cpu", 1))
+            self.jobs = given or max(1, self._coordinator.capacity.get("cpu", 1))
             self._clock = SystemClock()
             self._store = store = RunStore.open(self._home, clock=self._clock)
             self._opened: RunStore | None = store
@@ -106,10 +111,8 @@ class Host:
             opened.callback(self._identity.close)
             self._worktrees = WorktreesOnDemand(self._home, self._identity.host_id, clock=self._clock)
             wake_service(self._home)  # it watches whether this host lives
-            opened.pop_all()
-        self._threads = WorkThreads("hostler-work")
-        self._supervisor = Supervisor.start(
-            parts=Parts(
+            self._threads = WorkThreads("hostler-work")
+            parts = Parts(
                 home=self._home,
                 identity=self._identity,
                 clock=self._clock,
@@ -117,9 +120,12 @@ class Host:
                 open_store=self._open_store,
                 threads=self._threads,
                 rules=self.config.rules,
-            ),
-            gave_up=self._give_up,
-        )
+            )
+            try:
+                self._supervisor = Supervisor.start(parts=parts, gave_up=self._give_up)
+            except OSError as error:
+                raise unavailable("no host can be started", error) from error
+            opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -137,7 +143,7 @@ class Host:
         workflow: Any,
         /,
         *,
-        folder: Path | None = None,
+        folder: str | Path | None = None,
         submission_key: str | None = None,
         entrusted: bool = False,
         **inputs: Any,
@@ -155,7 +161,8 @@ class Host:
             HostlerError: invalid-data; conflict, if something else was submitted under that key.
 
         """
-        compiled = compile_workflow(workflow, inputs, folder=folder or Path.cwd(), max_nodes=self.config.max_nodes)
+        place = arguments.folder(folder, name="folder") or Path.cwd()
+        compiled = compile_workflow(workflow, inputs, folder=place, max_nodes=self.config.max_nodes)
         return self.start(compiled, submission_key=submission_key, entrusted=entrusted)
 
     def start(self, compiled: Compiled, *, submission_key: str | None = None, entrusted: bool = False) -> Run:
@@ -181,6 +188,8 @@ class Host:
             HostlerError: invalid-data; conflict, if something else was submitted under that key; unavailable.
 
         """
+        if submission_key is not None:
+            arguments.text(submission_key, name="submission_key")
         if submission_key is not None and not 0 < len(submission_key) <= MAX_SUBMISSION_KEY:
             what = f"a submission key of {len(submission_key)} characters"
             raise HostlerError(Code.INVALID_DATA, what, f"give it 1 to {MAX_SUBMISSION_KEY}")
@@ -201,10 +210,16 @@ class Host:
             submission=submission_key,
         )
         mailbox = Mailbox()
-        self._tell(
-            CreateRun(record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox, entrusted=entrusted)
-        )
-        answer = mailbox.get()
+        self._asked[record.run_id] = mailbox
+        try:
+            self._tell(
+                CreateRun(
+                    record=record, plan=compiled.plan, bundle=compiled.bundle, reply_to=mailbox, entrusted=entrusted
+                )
+            )
+            answer = mailbox.get()
+        finally:
+            del self._asked[record.run_id]
         if isinstance(answer, CreateRefused):
             raise answer.error
         if entrusted:
@@ -250,17 +265,16 @@ class Host:
         return self._adopt(run_id, code.operations, code.computes, entries, jobs=0).wait()
 
     def cancel(self, run_id: str, *, node: str | None = None, reason: str = "") -> None:
-        """Ask durably for a run, or for a node and what depends on it, to be cancelled."""
-        request = Request(
-            request_id=cancel_id(run_id, node),
-            run_id=run_id,
-            kind=RequestKind.CANCEL,
-            node=node,
-            principal=principal(),
-            reason=reason,
-            at=self._clock.now().at,
-        )
-        post(self._home, request, clock=self._clock)
+        """Ask durably for a run, or for a node and what depends on it, to be cancelled.
+
+        Raises:
+            HostlerError: not-found; conflict, if it has ended, or this principal may not ask it.
+
+        """
+        from hostler.asking import ask_to_cancel  # noqa: PLC0415 - few cancel
+
+        with Reader.open(self._home) as reader:
+            ask_to_cancel(self._home, reader, run_id, node, reason=reason, rules=self.config.rules)
 
     def lease(self, claims: Mapping[str, int], *, wait: float | None = None, name: str = "") -> Lease:
         """Admit claims on the machine, without a workflow.
@@ -420,9 +434,17 @@ class Host:
         try:
             self._supervisor.tell(message)
         except pykka.ActorDeadError:
+            if not self._closed and self._has_given_up.wait(CLOSE_S) and self.gave_up is not None:
+                raise self.gave_up from None
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host") from None
 
     def _give_up(self, error: HostlerError) -> None:
         self.gave_up = error
+        self._has_given_up.set()
+        for run_id, mailbox in list(self._asked.items()):  # what the supervisor did not get to know of any more
+            mailbox.tell(CreateRefused(run_id=run_id, error=error))
+        for run in list(self._runs.values()):
+            if not run.left:
+                run._hear(RunLost(run_id=run.run_id, error=error))  # noqa: SLF001 - Run is the other half of this class
         if self._tell_gave_up is not None:
             self._tell_gave_up()

@@ -11,6 +11,7 @@ from actors.actions import NodeChanged, RunChanged, RunLeft
 from actors.host_messages import Report, RunLost
 from actors.messages import Progress
 from hostler.progress_notes import ProgressNotes
+from hostres.arguments import seconds
 from hostres.errors import HostlerError
 from store.lazy_dataclass import dataclass
 from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus
@@ -63,9 +64,11 @@ class Run:
 
         Raises:
             TimeoutError: It still runs.
-            HostlerError: This host could not go on with it; it stands in the store.
+            HostlerError: This host could not go on with it; it stands in the store. invalid-data: *timeout* is no
+                number.
 
         """
+        seconds(timeout, name="timeout")
         with self._changed:
             if not self._changed.wait_for(lambda: self._outcome is not None or self._error is not None, timeout):
                 raise TimeoutError(f"{self.run_id} still runs after {timeout:g} s")
@@ -76,8 +79,13 @@ class Run:
             return self._outcome
 
     def cancel(self, reason: str = "") -> None:
-        """Ask for the run to be cancelled; `wait` says when it is."""
-        self._host.cancel(self.run_id, reason=reason)
+        """Ask for the run to be cancelled; `wait` says when it is. One that has ended stays as it is."""
+        try:
+            self._host.cancel(self.run_id, reason=reason)
+        except HostlerError:
+            with self._changed:  # it may have ended meanwhile
+                if self._outcome is None or not self._outcome.final:
+                    raise
 
     def subscribe(self, listener: Callable[[Report], None]) -> None:
         """Call *listener* with every durable change so far and to come, and how far nodes are, on a thread of the host.

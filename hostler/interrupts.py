@@ -8,6 +8,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import Any, Final, Self
 
+from hostres.beginning import begin
 from store.lazy_dataclass import dataclass
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -75,8 +76,9 @@ class Interrupts:
             # What a caller (nohup) has set to be ignored stays ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._before[number] = signal.signal(number, _heard)
-        self._reader = threading.Thread(target=self._read, name="interrupts", daemon=True)
-        self._reader.start()
+        reader = threading.Thread(target=self._read, name="interrupts", daemon=True)
+        begin(reader)
+        self._reader = reader
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,8 +8,12 @@ from typing import Any
 from hostres.errors import Code, HostlerError
 
 
-def folder(value: Any) -> Path | None:
-    """Return the working folder that *cwd* names.
+def folder(value: Any, *, name: str = "cwd") -> Path | None:
+    """Return the folder that an argument names.
+
+    Args:
+        value: What was given; None for none.
+        name: Of the argument.
 
     Raises:
         HostlerError: `invalid-data`.
@@ -19,7 +23,7 @@ def folder(value: Any) -> Path | None:
         return None
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else value
     if not isinstance(path, str) or "\0" in path:
-        raise invalid("cwd", value, "give the path of a folder, as text or Path")
+        raise invalid(name, value, "give the path of a folder, as text or Path")
     return Path(path)
 
 
@@ -87,6 +91,22 @@ def seconds(value: Any, *, name: str) -> float | None:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     raise invalid(name, value, "give a number of seconds, or None")
+
+
+def count(value: Any, *, name: str) -> int:
+    """Return a whole number of at least 1.
+
+    Args:
+        value: What was given.
+        name: Of the argument.
+
+    Raises:
+        HostlerError: `invalid-data`.
+
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    raise invalid(name, value, "give a whole number of at least 1")
 
 
 def text(value: Any, *, name: str) -> str:

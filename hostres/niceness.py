@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
+from hostres.beginning import begin
 from hostres.errors import unavailable
 
 IDLE: Final = "idle"
@@ -84,7 +85,7 @@ def born_nice(niceness: Niceness | None, start: Callable[[], Started]) -> Starte
             failed.append(error)
 
     thread = threading.Thread(target=run, name="hostres-starter", daemon=True)
-    thread.start()
+    begin(thread)
     thread.join()
     if failed:
         raise failed[0]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from hostres import descriptors
+from hostres.beginning import begin
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from hostres.machine import Machine
@@ -111,8 +112,9 @@ class Poller:
             if self._thread is None:
                 with descriptors.guard:
                     self._bell = descriptors.keep(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
-                self._thread = threading.Thread(target=self._serve, name="hostres-poller", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._serve, name="hostres-poller", daemon=True)
+                begin(thread)
+                self._thread = thread
             self._new.append(ask)
         self.wake()
 

@@ -17,6 +17,7 @@ from typing import Final, Self
 
 from hostres import arguments
 from hostres.affinity import pinned
+from hostres.beginning import begin
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.heartbeat import only_if_inherited
 from hostres.holders import Identity
@@ -122,7 +123,13 @@ class Supervised:
         self._done = threading.Event()
         reaper.watch(child.pid)
         self._thread = threading.Thread(target=self._attend, name=f"hostres-process-{child.pid}", daemon=True)
-        self._thread.start()
+        try:
+            begin(self._thread)
+        except OSError:
+            reaper.forget(child.pid)
+            os.close(self._bell)
+            os.close(self._pidfd)
+            raise
 
     @classmethod
     def start(  # noqa: PLR0913  all by name

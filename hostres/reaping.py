@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
+from hostres.beginning import begin
 from hostres.procfs import Process, all_processes, environment_of
 from hostres.trees import TOKEN
 
@@ -39,8 +40,9 @@ class Reaper:
             self._leaders.add(leader)
             self._sessions.add(leader)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="hostres-reaper", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._serve, name="hostres-reaper", daemon=True)
+                begin(thread)
+                self._thread = thread
 
     def forget(self, leader: int) -> None:
         """Take note that *leader* was waited for; its number may be another's."""

@@ -28,7 +28,7 @@ from store.limits import Limits
 from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt
 from store.records import decode, verified
-from store.requests import is_cancelled, waiting
+from store.requests import waiting
 from store.row_ids import of_run
 from store.transactions import Claimed, Fence, NewEvent
 from store.values import Domain, digest
@@ -90,7 +90,6 @@ class Loaded:
             plans=self.plans,
             grants=self.grants,
             requests=tuple(waiting(connection, self.head.run)),
-            cancelled=is_cancelled(connection, self.head.run_id),
             leases=self._leases(connection, stamp),
             ledgers=self.ledgers,
             receipts=self.receipts,

@@ -19,7 +19,7 @@ from store.ledgers import read_ledgers
 from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt
 from store.records import decode, verified
-from store.requests import decode_request, is_cancelled
+from store.requests import cancel_waits, decode_request, next_cancel_id
 from store.row_ids import of_run
 from store.run_list import Owner, known_status, unknown_run
 from store.run_log import RunLog
@@ -80,7 +80,7 @@ class Reader(RunLog):
             ).fetchone()
             if row is None:
                 raise unknown_run(run_id)
-            cancelled = is_cancelled(self._connection, run_id)
+            asked = cancel_waits(self._connection, run_id)
             ledgers = read_ledgers(self._connection, self._number(run_id), run_id)
         data, sha256, status, started_at, finished_at, host, summary_sha256, summary, imported_sha256 = row
         what = f"record of run {run_id}"
@@ -92,7 +92,7 @@ class Reader(RunLog):
             imported_sha256=imported_sha256,
             owner=None if host is None else Owner(host=host, alive=host_alive(self.home, host)),
             summary=None if summary_sha256 is None else self._summary(run_id, summary_sha256, summary),
-            cancelled=cancelled,
+            cancel_waits=asked,
             ledgers=ledgers,
         )
 
@@ -218,6 +218,13 @@ class Reader(RunLog):
         """
         rows = self._of_run(run_id, "SELECT record, sha256, request_id FROM requests WHERE run = ? ORDER BY rowid")
         return tuple(decode_request(*row) for row in rows)
+
+    def next_cancel_id(self, run_id: str, node: str | None) -> str:
+        """Return the id that a cancel of a run, or of a node of it, has now; one that waits already has the same."""
+        if self._connection is None:
+            raise unknown_run(run_id)
+        with reading(self._connection, self.home.database):
+            return next_cancel_id(self._connection, run_id, node)
 
     def output(self, run_id: str, node: str) -> JsonValue:
         """Return what a node gave, verified.

@@ -1,5 +1,6 @@
 """What people and other processes want of a run: unfenced, unique by id, first writer wins."""
 
+import re
 import sqlite3
 from typing import Final
 
@@ -19,9 +20,34 @@ CANCELS: Final = "cancel:"
 """How the id of a cancel begins."""
 
 
-def cancel_id(run_id: str, node: str | None = None) -> str:
-    """Return the id of the one cancel request that a run, or a node of it, can have."""
-    return f"{CANCELS}{run_id}:{node or '*'}"
+def cancel_id(run_id: str, node: str | None = None, *, answered: int = 0) -> str:
+    """Return the id of the one cancel request that may wait of a run, or of a node of it.
+
+    Args:
+        run_id: The run.
+        node: The node; None for the whole run.
+        answered: How many cancels of the same were answered before, as of a run that was reopened since.
+
+    """
+    first = f"{CANCELS}{run_id}:{node or '*'}"
+    return f"{first}:{answered}" if answered else first
+
+
+def is_cancel_id(request_id: str, run_id: str, node: str | None) -> bool:
+    """Say whether *request_id* is one that a cancel of that run, or of that node of it, may have."""
+    first = cancel_id(run_id, node)
+    return request_id == first or re.fullmatch(r":[1-9][0-9]*", request_id.removeprefix(first)) is not None
+
+
+def next_cancel_id(connection: sqlite3.Connection, run_id: str, node: str | None) -> str:
+    """Return the id of the cancel that may wait now; whoever asks for the same meanwhile gets the same id."""
+    first = cancel_id(run_id, node)
+    answered = connection.execute(
+        "SELECT count(*) FROM requests WHERE consumed_generation IS NOT NULL"
+        " AND (request_id = ?1 OR request_id > ?1 || ':' AND request_id < ?1 || ';')",
+        (first,),
+    ).fetchone()[0]
+    return cancel_id(run_id, node, answered=answered)
 
 
 def decode_request(data: bytes, sha256: str, request_id: str) -> Request:
@@ -50,9 +76,12 @@ def waiting(connection: sqlite3.Connection, run: int) -> list[Request]:
     return [decode_request(*row) for row in rows]
 
 
-def is_cancelled(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Say whether somebody ever asked to cancel the whole run."""
-    row = connection.execute("SELECT 1 FROM requests WHERE request_id = ?", (cancel_id(run_id),)).fetchone()
+def cancel_waits(connection: sqlite3.Connection, run_id: str) -> bool:
+    """Say whether a cancel of the whole run waits for its owner."""
+    row = connection.execute(
+        "SELECT 1 FROM requests WHERE request_id = ? AND consumed_generation IS NULL",
+        (next_cancel_id(connection, run_id, None),),
+    ).fetchone()
     return row is not None
 
 

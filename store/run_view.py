@@ -12,7 +12,7 @@ class RunView:
     """What is known of a run as a whole.
 
     Attributes:
-        cancelled: Whether somebody ever asked to cancel the whole run.
+        cancel_waits: Whether a cancel of the whole run waits for its owner.
         imported_sha256: Digest of the archive that it was brought in from, if it was.
         ledgers: What its nodes reserved and spent.
 
@@ -24,7 +24,7 @@ class RunView:
     finished_at: str | None
     owner: Owner | None
     summary: Summary | None
-    cancelled: bool
+    cancel_waits: bool
     imported_sha256: str | None = None
     ledgers: tuple[Ledger, ...] = ()
 

@@ -133,7 +133,6 @@ class Claimed:
         plans: Of each node that may still go on, the plan that its record names last: its preparation or its effect.
         requests: Not yet consumed, oldest first.
         receipts: All that were ever made, oldest first.
-        cancelled: Whether somebody ever asked to cancel the whole run.
         leases: Of the nodes that workers outside work on.
         ledgers: Of the nodes that reserved or spent something, and of the run; they are what its log adds up to.
 
@@ -149,7 +148,6 @@ class Claimed:
     plans: Mapping[str, NodePlan]
     grants: tuple[Grant, ...]
     requests: tuple[Request, ...]
-    cancelled: bool
     leases: tuple[HeldLease, ...] = ()
     ledgers: tuple[Ledger, ...] = ()
     receipts: tuple[Receipt, ...] = ()

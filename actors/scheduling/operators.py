@@ -209,7 +209,7 @@ def _judges_again(request: Request, node: NodeState) -> bool:
 
 def _budget_refuses(state: RunState, request: Request, node: NodeState | None) -> Refused | None:
     """Refuse another try that no budget has left, and an addition to a budget that there is not."""
-    todo = f"see `hostler show {request.run_id}` for its budgets"
+    todo = f"see its budgets with `hostler budget {request.run_id}`"
     if request.kind is RequestKind.BUDGET:
         why = spending.addition_refused(state, request)
         return None if why is None else Refused(code=Code.CONFLICT, what=why, todo=todo)

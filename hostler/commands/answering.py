@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from hostler.asking import Subject, ask
 from hostler.commands.arguments import add_json, add_reason, add_run
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
-from hostler.commands.posting import Subject, ask, have_it_answered, look_at, next_step
+from hostler.commands.posting import have_it_answered, look_at, next_step
 from store.contracts import NodeRecord, RequestKind
 from store.reader import Reader
 from store.receipts import FIELD

@@ -6,12 +6,13 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Final
 
+from hostler.asking import Subject, ask
 from hostler.commands.answering import add_receipt, with_receipt
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.endings import RESTS
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
-from hostler.commands.posting import Subject, ask, have_it_answered, look_at, next_step
+from hostler.commands.posting import have_it_answered, look_at, next_step
 from hostler.commands.teletype import Teletype, needed_terminal
 from hostler.config import Config
 from hostler.views.approval import node_plan_json, node_plan_text, result_text

@@ -3,17 +3,16 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from hostler.asking import Subject, ask
 from hostler.commands.amounts import amount, amounts_of
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
-from hostler.commands.posting import Subject, ask, have_it_consumed, look_at, next_step
+from hostler.commands.posting import have_it_answered, look_at, next_step
 from hostler.views.budgets import amounts_text, books_of, budget_json, budget_lines, usage_json
-from hostres.errors import Code, HostlerError
 from store.amounts import COUNTERS
 from store.budgets import read_amounts
-from store.contracts import EventKind, RequestKind
-from store.reader import Reader
+from store.contracts import RequestKind
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -52,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
             _show(subject, args.node, json=args.json)
             return 0
         request_id = ask(home, subject, RequestKind.BUDGET, node, reason=args.reason, data={"add": wanted})
-        have_it_consumed(reader, subject)
-        _refuse_if_refused(reader, subject, request_id)
+        have_it_answered(reader, subject, [request_id])
         subject = look_at(reader, subject.run_id)
     if args.json:
         _show(subject, args.node, json=True)
@@ -61,19 +59,6 @@ def run(args: argparse.Namespace) -> int:
         whose = "the run" if args.node is None else args.node
         print_line(f"{amounts_text(read_amounts(wanted))} more for {whose}\n{next_step(subject)}")
     return 0
-
-
-def _refuse_if_refused(reader: Reader, subject: Subject, request_id: str) -> None:
-    """Tell of a refusal that the run's owner, who knows its budgets as they are now, has written already.
-
-    Raises:
-        HostlerError: conflict.
-
-    """
-    for event in reader.events(subject.run_id):
-        if event.kind is EventKind.REQUEST_REFUSED and event.data.get("request_id") == request_id:
-            what = str(event.data.get("message"))
-            raise HostlerError(Code.CONFLICT, what, f"see its budgets with `hostler budget {subject.run_id}`")
 
 
 def _show(subject: Subject, node: str | None, *, json: bool) -> None:

@@ -3,13 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from hostler.asking import ask_to_cancel
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
-from hostler.commands.posting import Subject, ask, have_it_consumed, look_at
-from hostres.errors import Code, HostlerError
-from store.contracts import RequestKind
-from store.lifecycle import RUN_FINAL, RunStatus
+from hostler.commands.posting import have_it_consumed
+from store.lifecycle import RunStatus
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -33,32 +32,16 @@ def add(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Post the request and see to it that somebody acts on it."""
     with reading(to_write=True) as (home, reader):
-        subject = look_at(reader, args.run)
-        node = node_of(reader, subject.run_id, args.node) if args.node is not None else None
-        if node is None and subject.run.status in RUN_FINAL:
-            return _already_over(subject, json=args.json)
-        ask(home, subject, RequestKind.CANCEL, node, reason=args.reason)
-        have_it_consumed(reader, subject)
-        status = reader.run(subject.run_id).status if node is None else node_of(reader, subject.run_id, node.key).status
-    what = f"node {node.key} of {subject.run_id}" if node else subject.run_id
+        run_id = reader.find(args.run)
+        subject = ask_to_cancel(home, reader, run_id, args.node, reason=args.reason)
+        already = args.node is None and subject.run.status is RunStatus.CANCELLED
+        if not already:
+            have_it_consumed(reader, subject)
+        status = reader.run(run_id).status if args.node is None else node_of(reader, run_id, args.node).status
+    what = f"node {args.node} of {run_id}" if args.node is not None else run_id
     said = f"host {subject.run.owner.host} stops it" if subject.owned and subject.run.owner else f"now {status}"
     if args.json:
-        print_json({"run_id": subject.run_id, "node": args.node, "status": status.value})
+        print_json({"run_id": run_id, "node": args.node, "status": status.value})
     else:
-        print_line(f"cancel of {what} asked for; {said}")
-    return 0
-
-
-def _already_over(subject: Subject, *, json: bool) -> int:
-    status = subject.run.status
-    if status is not RunStatus.CANCELLED:
-        raise HostlerError(
-            Code.CONFLICT,
-            f"run {subject.run_id} is {status}; there is nothing to cancel",
-            f"see `hostler show {subject.run_id}`",
-        )
-    if json:
-        print_json({"run_id": subject.run_id, "node": None, "status": status.value})
-    else:
-        print_line(f"{subject.run_id} is cancelled already")
+        print_line(f"{run_id} is cancelled already" if already else f"cancel of {what} asked for; {said}")
     return 0

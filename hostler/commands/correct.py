@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
+from hostler.asking import Subject
 from hostler.command_nodes import check_variable, check_word
 from hostler.commands.answering import add_answer, answer
 from hostler.commands.arguments import command_parser
-from hostler.commands.posting import Subject
 from hostler.reading import read_bounded
 from hostres.errors import Code, HostlerError
 from hostres.masking import own_mask

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hostres.affinity import pinned
-from hostres.errors import Code, HostlerError
+from hostres.errors import MENDS, Code, HostlerError
 from hostres.lease import Lease
 from hostres.programs import find_program
 
@@ -152,7 +152,7 @@ def spawn(
         return _start_nice(lease.niceness, start, leads_session=terminal is not None)
     except OSError as error:
         what = f"{command.argv[0]} cannot be executed: {(error.strerror or '').lower()}"
-        raise HostlerError(Code.UNAVAILABLE, what, "check the file") from error
+        raise HostlerError(Code.UNAVAILABLE, what, MENDS.get(error.errno or 0, "check the file")) from error
 
 
 def _start_nice(niceness: "Niceness", start: Callable[[], int], *, leads_session: bool) -> int:

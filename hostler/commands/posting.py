@@ -1,89 +1,19 @@
-"""Asking something of a run: judged here first, posted durably, then taken up by whoever owns the run."""
+"""What a command does once it has asked something of a run: have it taken up, hear the answer, say what is next."""
 
-import re
-import secrets
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from actors.secrets import without
-from hostler.commands.places import whole
+from hostler.asking import Subject, subject_of
 from hostler.config import Config
 from hostler.host import Host
-from hostler.principal import principal
 from hostres.errors import Code, HostlerError
-from hostres.masking import own_mask
-from store.approvals import Refused, Standing, judge
-from store.clock import SystemClock
-from store.contracts import EventKind, NodeRecord, Request, RequestKind
-from store.delegation import parents_owner
-from store.evidence import asked_status
-from store.heads import refuse_if_imported
-from store.home import Home
-from store.lazy_dataclass import dataclass
-from store.patterns import SHA256_PATTERN
-from store.plans import GraphPlan
+from store.contracts import EventKind
 from store.reader import Reader
-from store.receipts import FIELD
-from store.requests import cancel_id, post
-from store.rules import Matter
-from store.run_view import RunView
-from store.service import service_alive
 
 ANSWER_S: Final = 10.0
 """How long a living owner of a run is waited for."""
 POLL_S: Final = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """A run as it stood when the command looked.
-
-    Attributes:
-        served: Whether it is left to a background service, which lives.
-
-    """
-
-    run: RunView
-    plan: GraphPlan
-    nodes: dict[str, NodeRecord]
-    reader: Reader
-    served: bool = False
-
-    def standing(self, request: Request, node: NodeRecord | None) -> Standing:
-        """Return how that stood which *request* is about."""
-        named = request.data.get(FIELD)
-        found = (each for each in self.reader.receipts(self.run_id) if each.receipt_id == named) if named else ()
-        receipt = next(iter(found), None)
-        if node is None:
-            return Standing(receipt=receipt, at=request.at)
-        planned = next(each for each in self.plan.nodes if each.key == node.key)
-        frozen = node.frozen_sha256
-        keys = () if frozen is None else self.reader.node_plan(frozen).keys
-        return Standing(
-            status=asked_status(node, request.kind),
-            plan_sha256=frozen,
-            attempt=node.attempt,
-            revision=node.revision,
-            matter=Matter(node=planned, keys=keys, parents_owner=self.parents_owner(node.key)),
-            receipt=receipt,
-            at=request.at,
-        )
-
-    @property
-    def run_id(self) -> str:
-        """The run."""
-        return self.run.record.run_id
-
-    @property
-    def owned(self) -> bool:
-        """Whether a live host works on it."""
-        return self.run.owned
-
-    def parents_owner(self, key: str) -> str | None:
-        """Return the id of the owner of the node that delegated the one of that key."""
-        planned = {node.key: node for node in self.plan.nodes}
-        return parents_owner(planned[key], planned.get)
 
 
 def look_at(reader: Reader, text: str) -> Subject:
@@ -97,71 +27,7 @@ def look_at(reader: Reader, text: str) -> Subject:
         HostlerError: not-found, or conflict if several runs match.
 
     """
-    run, plan, nodes = whole(reader, reader.find(text))
-    served = reader.is_entrusted(run.record.run_id) and service_alive(reader.home)
-    return Subject(run, plan, {node.key: node for node in nodes}, reader, served)
-
-
-def ask(
-    home: Home,
-    subject: Subject,
-    kind: RequestKind,
-    node: NodeRecord | None,
-    *,
-    plan_sha256: str | None = None,
-    reason: str = "",
-    data: dict[str, Any] | None = None,
-) -> str:
-    """Post a request; a live owner is woken by it.
-
-    Args:
-        home: The store.
-        subject: The run.
-        kind: What is wanted.
-        node: The node it is about; None for the whole run.
-        plan_sha256: The exact node plan that is meant.
-        reason: For people.
-        data: What the kind needs besides.
-
-    Returns:
-        The id of the request.
-
-    Raises:
-        HostlerError: conflict, if this principal may not ask it, or not of this node or for this plan; then
-            nothing was written.
-
-    """
-    if plan_sha256 is not None and not re.fullmatch(SHA256_PATTERN, plan_sha256):
-        raise HostlerError(
-            Code.CONFLICT,
-            f"{plan_sha256!r} is no plan digest; {node.frozen_sha256 if node else 'none'} waits",
-            f"look at it with `hostler approve {subject.run_id}` and give its plan whole",
-        )
-    refuse_if_imported(subject.run_id, imported=subject.run.imported)
-    clock = SystemClock()
-    request = Request(
-        request_id=_request_id(kind, subject.run_id, node),
-        run_id=subject.run_id,
-        kind=kind,
-        node=node.key if node else None,
-        plan_sha256=plan_sha256,
-        principal=principal(),
-        reason=own_mask().text(reason),
-        data={name: without(value, own_mask()) for name, value in (data or {}).items()},
-        at=clock.now().at,
-    )
-    ruling = judge(request, subject.standing(request, node), rules=Config.load().rules)
-    if isinstance(ruling, Refused):
-        raise HostlerError(ruling.code, ruling.what, ruling.todo)
-    post(home, request, clock=clock)
-    return request.request_id
-
-
-def _request_id(kind: RequestKind, run_id: str, node: NodeRecord | None) -> str:
-    key = node.key if node else None
-    if kind is RequestKind.CANCEL:
-        return cancel_id(run_id, key)  # one for each run and node: the first one counts
-    return f"{kind}:{run_id}:{key}:{secrets.token_hex(8)}"
+    return subject_of(reader, reader.find(text))
 
 
 def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str]) -> None:

@@ -6,11 +6,12 @@ import secrets
 import shlex
 from typing import TYPE_CHECKING, Final
 
+from hostler.asking import Subject, ask
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.endings import RESTS
 from hostler.commands.output import print_json, print_line
 from hostler.commands.places import node_of, reading
-from hostler.commands.posting import Subject, ask, have_it_answered, look_at
+from hostler.commands.posting import have_it_answered, look_at
 from hostler.commands.teletype import needed_terminal
 from hostler.config import Config
 from hostler.views.approval import node_plan_text

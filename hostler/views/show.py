@@ -17,7 +17,7 @@ from hostler.views.terminal import duration, harmless, shown_path, table
 from store.budgets import Books
 from store.contracts import Event, Grant, NodeRecord
 from store.evidence import documents
-from store.lifecycle import RUN_FINAL, RunStatus, Status, counts
+from store.lifecycle import FINAL, RUN_FINAL, RunStatus, Status, counts
 from store.plans import ComputeExecutor, GraphPlan, OperationExecutor, PlannedNode
 from store.run_view import RunView
 
@@ -54,7 +54,7 @@ def show_json(
         "finished_at": run.finished_at,
         "counts": counts(Counter(node.status for node in nodes)),
     }
-    if is_cancelling(run):
+    if is_cancelling(run, nodes):
         shape["cancelling"] = True
     if run.imported_sha256 is not None:
         shape["imported"] = {"sha256": run.imported_sha256}
@@ -169,7 +169,7 @@ def show_text(
     """
     record = run.record
     planned = {node.key: node for node in plan.nodes}
-    going = CANCELLING if is_cancelling(run) else ""
+    going = CANCELLING if is_cancelling(run, nodes) else ""
     lines = [
         f"{record.run_id}  {record.workflow}@{record.workflow_version}  {paint(run.status, run.status)}{going}",
         f"plan {record.plan_sha256}",
@@ -207,9 +207,11 @@ def show_text(
     return "\n".join(lines)
 
 
-def is_cancelling(run: RunView) -> bool:
-    """Say whether a run was cancelled and something of it still runs."""
-    return run.cancelled and run.status is RunStatus.RUNNING
+def is_cancelling(run: RunView, nodes: Sequence[NodeRecord]) -> bool:
+    """Say whether a run is to be cancelled, or all that still runs of it is being cancelled."""
+    left = [node for node in nodes if node.status not in FINAL]
+    asked = run.cancel_waits or (bool(left) and all(node.cancelling for node in left))
+    return asked and run.status is RunStatus.RUNNING
 
 
 def counts_text(nodes: Sequence[NodeRecord]) -> str:

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from store.contracts import Grant, GrantAction, Request
 from store.plans import ComputeExecutor, GraphPlan
-from store.requests import CANCELS, cancel_id
+from store.requests import CANCELS, is_cancel_id
 from store.revisions import input_sha256
 from store.verification.examination import Examination
 from store.verification.findings import Fault
@@ -60,7 +60,7 @@ def _examine_requests(examination: Examination, told: Retelling | None) -> None:
         if (request.request_id, request.run_id) != (request_id, examination.run_id):
             examination.wrong(Fault.COLUMN, "requests", f"{what} is {request.request_id} of run {request.run_id}")
             continue
-        if request_id.startswith(CANCELS) and request_id != cancel_id(examination.run_id, request.node):
+        if request_id.startswith(CANCELS) and not is_cancel_id(request_id, examination.run_id, request.node):
             examination.wrong(Fault.REQUEST, "requests", f"{what} has the name of the cancel of something else")
         answer = None if told is None else told.answers.get(request_id)
         if told is not None and (answer is None) != (consumed is None):

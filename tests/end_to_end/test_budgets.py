@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.end_to_end.support import command, graph, hostler, refused, shown, told
+from tests.end_to_end.support import command, graph, held, hostler, let_go, read_until, refused, shown, started, told
 
 
 def test_an_exhausted_run_names_what_it_needs_and_goes_on_when_that_is_added(tmp_path: Path) -> None:
@@ -42,3 +42,13 @@ def test_what_moves_a_blocked_node_without_a_retry_left_is_more_of_the_budget(tm
     (waiting,) = shown(run)["waiting_on"]
     assert waiting["command"] == f"hostler retry {run} a"
     hostler(*waiting["command"].split()[1:])
+
+
+def test_what_a_living_host_refuses_to_add_is_not_said_to_be_added(tmp_path: Path) -> None:
+    """The command waits for the answer of whoever works on the run."""
+    fifo = tmp_path / "fifo"
+    with started("run", graph(tmp_path, held("a", fifo))) as host:
+        read_until(host, "running")
+        assert "does not limit cost; see its budgets" in refused("budget", "-", "--add", "cost=1", code=5)
+        let_go(fifo)
+        assert host.wait(timeout=30) == 0

@@ -283,6 +283,26 @@ def test_one_node_of_a_live_run_is_cancelled_and_the_rest_goes_on(tmp_path: Path
     assert statuses(run_id) == {"a": "cancelled", "b": "completed", "after": "cancelled"}
 
 
+def test_a_run_that_was_cancelled_and_reopened_can_be_cancelled_again(tmp_path: Path) -> None:
+    first, second, mark = tmp_path / "first", tmp_path / "second", tmp_path / "mark"
+    os.mkfifo(second)
+    fails = command("b", "sh", "-c", f"test -e {mark} && read line < {second}")
+    with started("run", graph(tmp_path, held("a", first), fails)) as run:
+        run_id = read_until(run, "b  failed")[0]
+        until(lambda: statuses(run_id)["a"] == "running")
+        hostler("cancel", run_id)
+        assert run.wait(timeout=20) == 130
+    mark.touch()
+    hostler("retry", run_id, "b")
+    with started("resume", run_id) as run:
+        read_until(run, "b  running")
+        assert "cancelling" not in shown(run_id)
+        hostler("cancel", run_id)
+        assert run.wait(timeout=20) == 130
+    assert statuses(run_id) == {"a": "cancelled", "b": "cancelled"}
+    hostler("verify", run_id)
+
+
 def test_logs_are_followed_from_one_attempt_to_the_next(tmp_path: Path) -> None:
     fifo, mark = tmp_path / "fifo", tmp_path / "mark"
     os.mkfifo(fifo)

@@ -15,6 +15,13 @@ from tests.crash.support import ROOT, hostler, show
 
 ENVIRONMENT = {"PYTHONPATH": str(ROOT)}
 
+FLOW = """
+from hostler import workflow
+@workflow("empty")
+def empty(build):
+    build.gate("publication", key="look")
+"""
+
 
 def closed(*arguments: str, which: tuple[int, ...] = (0, 1, 2)) -> int:
     """Run a command with standard descriptors closed, as a careless parent may start it; return its exit code."""
@@ -189,16 +196,18 @@ def test_a_current_folder_that_is_gone_is_named(tmp_path):
 def test_a_folder_whose_name_is_not_utf_8_is_named_before_anything_is_stored(tmp_path):
     odd = os.fsencode(tmp_path) + b"/caf\xe9"
     os.mkdir(odd)
-    done = subprocess.run(
-        [sys.executable, "-m", "hostler", "run", graph(tmp_path)],
-        cwd=odd,
-        env={**os.environ, **ENVIRONMENT},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "caf?' is not UTF-8; rename it, or use another folder" in done.stderr
+    Path(os.fsdecode(odd), "flow.py").write_text(FLOW)
+    for workflow in (graph(tmp_path), "flow.py", "flow:empty"):
+        done = subprocess.run(
+            [sys.executable, "-m", "hostler", "run", workflow],
+            cwd=odd,
+            env={**os.environ, **ENVIRONMENT},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert "caf?' is not UTF-8; rename it, or use another folder" in done.stderr
     home = subprocess.run(
         [sys.executable, "-m", "hostler", "runs"],
         env={**os.environb, b"PYTHONPATH": os.fsencode(ROOT), b"HOSTLER_HOME": odd},

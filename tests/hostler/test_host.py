@@ -234,6 +234,73 @@ def test_cancelling_a_run_ends_its_processes_before_it_is_called_cancelled():
         assert not sleepers(run.run_id)
 
 
+def test_a_cancel_that_was_refused_leaves_a_run_that_a_person_can_cancel():
+    """Its owner may have other rules than whoever asked first."""
+    with Host() as host:
+        run = host.submit(long)
+        until(lambda: sleepers(run.run_id))
+        with reader() as store:
+            named = store.next_cancel_id(run.run_id, None)
+        refused = Request(
+            request_id=named, run_id=run.run_id, kind=RequestKind.CANCEL, principal="agent:bot",
+            at=SystemClock().now().at,
+        )  # fmt: skip
+        post(Home.open(Config.load().home, create=False), refused, clock=SystemClock())
+        with reader() as store:
+            until(lambda: store.answer(run.run_id, named))
+        run.cancel("enough")
+        assert run.wait(timeout=30).status is RunStatus.CANCELLED
+
+
+def test_what_cannot_be_cancelled_is_refused_and_leaves_nothing_in_the_store(monkeypatch):
+    """A request that nobody would answer keeps a run from `gc`, and would cancel it once it is tried again."""
+    with Host() as host:
+        run = host.submit(breaking)
+        assert run.wait(timeout=30).status is RunStatus.PARTIAL
+        run.cancel()
+        wrong = [
+            ({"run_id": run.run_id}, Code.CONFLICT),
+            ({"run_id": run.run_id, "node": "good"}, Code.CONFLICT),
+            ({"run_id": run.run_id, "node": "nosuch"}, Code.NOT_FOUND),
+            ({"run_id": "run_none"}, Code.NOT_FOUND),
+            ({"run_id": run.run_id, "node": "bad", "reason": "x" * 5000}, Code.INVALID_DATA),
+        ]
+        for arguments, code in wrong:
+            with pytest.raises(HostlerError) as caught:
+                host.cancel(**arguments)
+            assert caught.value.code is code
+        rests = host.submit(buys)
+        assert not rests.wait(timeout=30).final
+        monkeypatch.setenv("HOSTLER_PRINCIPAL", "bot")
+        with pytest.raises(HostlerError, match="may not cancel"):
+            rests.cancel()
+    with reader() as store:
+        assert store.requests(run.run_id) == store.requests(rests.run_id) == ()
+
+
+@pytest.mark.parametrize("jobs", [0, -1, "2", 1.5, True])
+def test_a_number_of_jobs_that_would_do_nothing_or_break_is_refused(jobs):
+    with pytest.raises(HostlerError, match=r"jobs is .*; give a whole number of at least 1"):
+        Host(jobs=jobs)
+
+
+def test_an_argument_of_a_wrong_type_is_named_and_a_folder_may_be_text(tmp_path):
+    with Host() as host:
+        run = host.submit(chain, length=1, folder=str(tmp_path))
+        assert run.wait(timeout=30).status is RunStatus.COMPLETED
+        with reader() as store:
+            assert store.run(run.run_id).record.folder == str(tmp_path)
+        for wrong in (
+            lambda: host.submit(chain, length=1, folder=3),
+            lambda: host.submit(chain, length=1, submission_key=3),
+            lambda: run.wait(timeout="3"),
+        ):
+            with pytest.raises(HostlerError) as caught:
+                wrong()
+            assert caught.value.code is Code.INVALID_DATA
+            assert "3" in caught.value.what
+
+
 def node_status(run_id: str, node: str) -> str:
     with reader() as store:
         return next(each.status.value for each in store.nodes(run_id) if each.key == node)

@@ -21,7 +21,7 @@ from store.limits import Limits
 from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt, ReceiptState
 from store.records import encode, graph_plan_sha256
-from store.requests import cancel_id
+from store.requests import cancel_id, is_cancel_id
 from store.shapes import Shape, is_granted, names_its_revision, revision_due, shape_of
 from store.transactions import Claimed, Fence, NewEvent, Transaction
 from store.values import Domain, digest, digest_bytes
@@ -52,7 +52,7 @@ class Seen:
     finished_at: str | None
     owner: tuple[str, bool] | None
     summary: Summary | None
-    cancelled: bool
+    cancel_waits: bool
     nodes: tuple[NodeRecord, ...]
     outputs: Mapping[str, Any]
     grants: tuple[Grant, ...]
@@ -228,7 +228,6 @@ class MemoryStore:
             },
             grants=tuple(run.grants.values()),
             requests=run.waiting,
-            cancelled=cancel_id(run_id) in run.requests,
             leases=tuple(
                 HeldLease(node=node, attempt=attempt, worker=worker, left_s=LEFT_S)
                 for node, (attempt, worker) in sorted(run.leases.items())
@@ -244,6 +243,11 @@ class MemoryStore:
             return False
         run.requests[request.request_id] = request.model_copy(update={"at": self._clock.now().at})
         return True
+
+    def next_cancel_id(self, run_id: str, node: str | None) -> str:
+        """Return the id of the cancel that may wait now."""
+        run = self._of(run_id)
+        return cancel_id(run_id, node, answered=sum(is_cancel_id(one, run_id, node) for one in run.answered))
 
     def requests(self, run_ids: Iterable[str]) -> list[Request]:
         """Return what waits for an answer."""
@@ -268,7 +272,7 @@ class MemoryStore:
             finished_at=run.finished_at,
             owner=None if run.fence is None else (run.fence.host_id, run.fence.host_id in self.alive),
             summary=run.summary,
-            cancelled=cancel_id(run_id) in run.requests,
+            cancel_waits=any(is_cancel_id(one.request_id, run_id, None) for one in run.waiting),
             nodes=tuple(run.nodes.values()),
             outputs={key: value for key, (_, value) in run.outputs.items()},
             grants=tuple(run.grants.values()),

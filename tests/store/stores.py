@@ -134,7 +134,7 @@ def seen_by(reader: Reader, run_id: str) -> Seen:
         finished_at=run.finished_at,
         owner=None if run.owner is None else (run.owner.host, run.owner.alive),
         summary=run.summary,
-        cancelled=run.cancelled,
+        cancel_waits=run.cancel_waits,
         nodes=nodes,
         outputs=outputs,
         grants=reader.grants(run_id),

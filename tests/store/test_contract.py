@@ -261,19 +261,19 @@ def test_a_status_that_the_nodes_do_not_say_is_refused(store: AnyStore) -> None:
 
 
 def test_requests_are_unique_and_each_is_answered_once(store: AnyStore) -> None:
-    """S13: the first writer wins; a cancel of the run is seen for ever."""
+    """S13: the first writer wins; a cancel of the run is seen until it is answered."""
     claim = claimed(store, ONE)
     run = claim.fence.run_id
     cancel = request_of(run, RequestKind.CANCEL, request_id=cancel_id(run), reason="first")
     assert store.post(cancel)
     assert not store.post(cancel.model_copy(update={"reason": "second"}))
     assert [request.reason for request in store.requests([run])] == ["first"]
-    assert store.seen(run).cancelled
+    assert store.seen(run).cancel_waits
     refused(store, claim, Code.CONFLICT, consumed=(cancel.request_id, cancel.request_id))
     accept(store, claim, consumed=(cancel.request_id,))
     refused(store, claim, Code.CONFLICT, consumed=(cancel.request_id,))
     assert store.requests([run, run_id()]) == []
-    assert store.seen(run).cancelled
+    assert not store.seen(run).cancel_waits
     assert [request.request_id for request in store.seen(run).requests] == [cancel.request_id]
     assert_refused(refusal_of(lambda: store.post(request_of(run_id(), RequestKind.RETRY))), Code.NOT_FOUND)
     other = claimed(store, ONE)

@@ -38,7 +38,7 @@ def test_a_new_run_is_planned_its_roots_ready_its_other_nodes_pending(setting: S
             ("d", Status.PENDING),
         ]
         view = reader.run(run)
-        assert (view.status, view.owner, view.summary, view.cancelled) == (RunStatus.PLANNED, None, None, False)
+        assert (view.status, view.owner, view.summary, view.cancel_waits) == (RunStatus.PLANNED, None, None, False)
         assert reader.plan(view.record.plan_sha256) == DIAMOND
         (event,) = reader.events(run)
         assert (event.seq, event.kind, event.principal) == (1, "run-created", "human:ada")

@@ -10,7 +10,7 @@ from hostres.errors import Code, HostlerError
 from store.contracts import Request, RequestKind
 from store.home import Home
 from store.reader import Reader
-from store.requests import cancel_id, post
+from store.requests import cancel_id, is_cancel_id, post
 from tests.store.support import CLOCK, Setting, assert_refused, request_of, run_id
 
 
@@ -25,7 +25,7 @@ def test_a_request_is_stored_and_wakes_the_living_owner(setting: Setting) -> Non
     assert stored.model_copy(update={"at": request.at}) == request
     with Reader.open(setting.home) as reader:
         assert reader.requests(run) == (stored,)
-        assert reader.run(run).cancelled
+        assert reader.run(run).cancel_waits
 
 
 def test_a_request_of_a_run_that_nobody_owns_waits_for_its_next_owner(setting: Setting) -> None:
@@ -59,18 +59,47 @@ def test_of_racing_cancel_requests_the_first_stands_and_all_see_it(setting: Sett
     assert all(len(found) == 1 for found in seen)
 
 
-def test_a_run_and_each_of_its_nodes_can_be_cancelled_once() -> None:
+def test_a_run_and_each_of_its_nodes_can_have_one_cancel_waiting() -> None:
     run = run_id()
-    ids = {cancel_id(run), cancel_id(run, "a"), cancel_id(run, "a/b"), cancel_id(run_id())}
-    assert len(ids) == 4
+    ids = {cancel_id(run), cancel_id(run, "a"), cancel_id(run, "a/b"), cancel_id(run_id()), cancel_id(run, answered=1)}
+    assert len(ids) == 5
     assert cancel_id(run) == f"cancel:{run}:*"
+
+
+def test_what_was_cancelled_before_can_be_cancelled_again(setting: Setting) -> None:
+    """A run that was cancelled is reopened by a retry, and a cancel may have been refused."""
+    claimed = setting.claimed()
+    run = claimed.fence.run_id
+    for node in (None, "a", None, "a"):
+        with Reader.open(setting.home) as reader:
+            named = reader.next_cancel_id(run, node)
+            assert not reader.run(run).cancel_waits
+        request = request_of(run, RequestKind.CANCEL, request_id=named, node=node)
+        assert post(setting.home, request, clock=CLOCK)
+        assert not post(setting.home, request, clock=CLOCK)
+        with Reader.open(setting.home) as reader:
+            assert reader.next_cancel_id(run, node) == named
+            assert reader.run(run).cancel_waits is (node is None)
+        setting.accept(claimed, consumed=(named,))
+
+
+@pytest.mark.parametrize(
+    ("name", "node", "whether"),
+    [("{}:*", None, True), ("{}:*:1", None, True), ("{}:a:12", "a", True), ("{}:a", "a", True), ("{}:*", "a", False),
+     ("{}:a", None, False), ("{}:*:0", None, False), ("{}:*:", None, False), ("{}:ab", "a", False), ("", None, False)],
+)  # fmt: skip
+def test_a_cancel_has_its_own_name_or_one_with_how_many_were_answered(
+    name: str, node: str | None, whether: bool
+) -> None:
+    run = run_id()
+    assert is_cancel_id(name.format(f"cancel:{run}"), run, node) is whether
 
 
 def test_cancelling_a_node_does_not_cancel_its_run(setting: Setting) -> None:
     run = setting.created()
     post(setting.home, request_of(run, RequestKind.CANCEL, request_id=cancel_id(run, "a"), node="a"), clock=CLOCK)
     with Reader.open(setting.home) as reader:
-        assert not reader.run(run).cancelled
+        assert not reader.run(run).cancel_waits
 
 
 def test_a_request_for_an_unknown_run_is_refused(setting: Setting) -> None:

@@ -315,7 +315,8 @@ class StoreAgainstModel(RuleBasedStateMachine):
         run = data.draw(st.sampled_from([*self.runs, "run_" + "0" * 26]))
         changes: dict[str, Any] = {"node": node}
         if kind is RequestKind.CANCEL:
-            changes["request_id"] = cancel_id(run, node)
+            known = run in self.runs
+            changes["request_id"] = self.model.next_cancel_id(run, node) if known else cancel_id(run, node)
         request = request_of(run, kind, **changes)
         answer = self.both(lambda store: store.post(request))
         if not isinstance(answer, HostlerError):

@@ -80,7 +80,7 @@ def test_what_nodes_run_is_cut_before_their_keys_are() -> None:
         finished_at=None,
         owner=None,
         summary=None,
-        cancelled=False,
+        cancel_waits=False,
     )
     nodes = [node(each.key, Status.PENDING) for each in PLAN.nodes]
     wide, narrow = (

@@ -28,7 +28,7 @@ def scene(*nodes, status=RunStatus.RUNNING, alive: bool | None = True, tickets=N
         finished_at=None,
         owner=None if alive is None else Owner(host="host_a", alive=alive),
         summary=None,
-        cancelled=False,
+        cancel_waits=False,
     )
     return Scene(
         run=run,
