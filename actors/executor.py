@@ -115,16 +115,17 @@ class Executor:
             release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
         self._running.release()
         self._threads.end_here()
-        hand_over(
-            self._scheduler,
-            Returned(
-                node=self._node,
-                attempt=self._attempt,
-                outcome=outcome,
-                release=release,
-                reconciling=self._job.previous is not None,
-            ),
+        returned = Returned(
+            node=self._node,
+            attempt=self._attempt,
+            outcome=outcome,
+            release=release,
+            reconciling=self._job.previous is not None,
         )
+        if self._threads.behind:  # this thread has other work to do; what ends meanwhile is decided about together
+            tell(self._scheduler, returned)
+        else:
+            hand_over(self._scheduler, returned)
 
 
 class Port:
