@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
@@ -23,9 +23,11 @@ class Address(Protocol):
         """Put *message* into the inbox and return at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimerName:
-    """Which timer; one of a kind a node and attempt, and one more for the attempt's reconciliation."""
+class TimerName(NamedTuple):
+    """Which timer; one of a kind a node and attempt, and one more for the attempt's reconciliation.
+
+    A tuple, since timers are looked up by it at every step.
+    """
 
     kind: str
     node: str = ""

@@ -31,7 +31,7 @@ class Control:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._ended = threading.Condition(self._lock)
+        self._ended: threading.Condition | None = None  # made by who first waits for it, as nobody does for most
         self._ending = 0
         self._trees: set[Endable] = set()
         self._grace_s = 0.0
@@ -64,9 +64,11 @@ class Control:
         try:
             yield
         finally:
-            with self._ended:
+            with self._lock:
                 self._trees.discard(tree)
-                self._ended.wait_for(lambda: not self._ending)  # `left` is complete only now
+                if self._ending:
+                    self._ended = self._ended or threading.Condition(self._lock)
+                    self._ended.wait_for(lambda: not self._ending)  # `left` is complete only now
 
     def abort(self, reason: str, *, grace_s: float) -> None:
         """Ask the attempt to stop and end its process trees, all at once; returns when they have ended.
@@ -105,7 +107,8 @@ class Control:
         finally:
             with self._lock:
                 self._ending -= 1
-                self._ended.notify_all()
+                if self._ended is not None:
+                    self._ended.notify_all()
 
     def _end_one(self, tree: Endable, reason: str) -> None:
         ended = tree.end(grace_s=self._grace_s, reason=reason)

@@ -118,7 +118,10 @@ class Executor:
     def _ended(self, outcome: Outcome) -> None:
         returned = self._returned(outcome)
         self._threads.end_here()
-        hand_over(self._scheduler, returned)
+        if self._threads.behind:  # this thread has other work to do; what ends meanwhile is decided about together
+            tell(self._scheduler, returned)
+        else:
+            hand_over(self._scheduler, returned)
 
     def _returned(self, outcome: Outcome) -> Returned:
         release = None

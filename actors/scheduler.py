@@ -245,7 +245,7 @@ class Scheduler(Shell):
                 return
             self._commits += 1
             self._outbox.append((self._commits, list(decision.after)))
-            self._services.store.tell(self._commit(decision, self.actor_ref))
+            self._hand_in(self._commit(decision, self.actor_ref))
         elif self._outbox:  # nothing may overtake what waits for the disk
             self._outbox[-1][1].extend(decision.after)
         self._perform_all(decision.now)
@@ -254,7 +254,11 @@ class Scheduler(Shell):
 
     def _is_alone(self, decision: Decision) -> bool:
         """Say whether nothing else can come up before the commit of *decision* is durable."""
-        return not (decision.now or self._outbox or self._executors) and self.actor_inbox.empty()
+        return (
+            not (self._outbox or self._executors)
+            and self.actor_inbox.empty()
+            and all(isinstance(action, CancelTimer) for action in decision.now)
+        )
 
     def _commit(self, decision: Decision, reply_to: Address) -> Commit:
         assert decision.transaction is not None
@@ -265,8 +269,16 @@ class Scheduler(Shell):
             awaited=not all(isinstance(action, NodeChanged) for action in decision.after),
         )
 
+    def _hand_in(self, commit: Commit) -> None:
+        """Let the store have a commit; to lay one by that nobody waits for, its thread need not wake."""
+        if commit.awaited:
+            self._services.store.tell(commit)
+        else:
+            hand_over(self._services.store, commit)
+
     def _commit_here(self, decision: Decision) -> None:
         """Have the store commit on this thread if it is idle: there is nothing else to do meanwhile."""
+        self._perform_all(decision.now)
         self._commits += 1
         self._outbox.append((self._commits, list(decision.after)))
         answer = CommitAnswer(self.actor_ref)

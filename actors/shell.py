@@ -85,12 +85,19 @@ class Shell(pykka.ThreadingActor):
 
     def on_start(self) -> None:
         """Set up, and report if that fails."""
-        self._guard(self.setup)
+        try:
+            self.setup()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the parent hears of it
+            self._break(error)
 
     def on_receive(self, message: Any) -> None:
         """Handle one message, and report if that fails."""
-        if not self._broken:
-            self._guard(self.handle, message)
+        if self._broken:
+            return
+        try:
+            self.handle(message)
+        except BaseException as error:  # noqa: BLE001 - likewise
+            self._break(error)
 
     def on_stop(self) -> None:
         """Tear down; a fault there is logged, nothing can be done about it any more."""
@@ -99,16 +106,13 @@ class Shell(pykka.ThreadingActor):
         except Exception:
             log.exception("%s could not be torn down", self.name)
 
-    def _guard(self, call: Any, *arguments: Any) -> None:
-        try:
-            call(*arguments)
-        except BaseException as error:
-            self._broken = True
-            self._fault = error
-            log.debug("%s broke", self.name, exc_info=error)
-            if self._parent is not None:
-                tell(self._parent, Died(name=self.name, urn=self.actor_urn, error=error))
-            self.stop()
+    def _break(self, error: BaseException) -> None:
+        self._broken = True
+        self._fault = error
+        log.debug("%s broke", self.name, exc_info=error)
+        if self._parent is not None:
+            tell(self._parent, Died(name=self.name, urn=self.actor_urn, error=error))
+        self.stop()
 
 
 class _Ref(pykka.ActorRef[Shell]):

@@ -35,6 +35,8 @@ from store.values import Domain, digest
 from store.work import held_leases
 
 _TOKEN_BYTES: Final = 16
+Known = tuple[str, GraphPlan]
+"""The digest of the canonical bytes of a plan, and that plan."""
 _STANDS: Final = frozenset({Status.COMPLETED, Status.VERIFYING, Status.BLOCKED})
 """Where a result that the record names is still needed."""
 
@@ -145,13 +147,14 @@ def take(connection: sqlite3.Connection, head: Head, host_id: str, stamp: Stamp,
     return fence
 
 
-def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loaded:
+def load(connection: sqlite3.Connection, content: Content, run_id: str, known: Known | None = None) -> Loaded:
     """Read a run and verify it: record, plan, bundle, nodes, node plans, outputs, grants, ledgers, log.
 
     Args:
         connection: Inside a transaction.
         content: Where large bytes lie.
         run_id: The run.
+        known: A plan that need not be made of its bytes anew; that these have its digest is verified all the same.
 
     Raises:
         HostlerError: not-found; invalid-data, naming what is damaged.
@@ -159,7 +162,7 @@ def load(connection: sqlite3.Connection, content: Content, run_id: str) -> Loade
     """
     head = read_head(connection, run_id)
     record = _record(connection, head)
-    plan = _plan(connection, content, head, record)
+    plan = _plan(connection, content, head, record, known)
     _check_bundle(connection, content, head, record)
     nodes, digests = _nodes(connection, head, plan)
     plans = _node_plans(connection, content, head, nodes)
@@ -190,12 +193,17 @@ def _record(connection: sqlite3.Connection, head: Head) -> RunRecord:
     return record
 
 
-def _plan(connection: sqlite3.Connection, content: Content, head: Head, record: RunRecord) -> GraphPlan:
+def _plan(
+    connection: sqlite3.Connection, content: Content, head: Head, record: RunRecord, known: Known | None
+) -> GraphPlan:
     what = f"graph plan {record.plan_sha256} of run {head.run_id}"
     row = connection.execute("SELECT content FROM graph_plans WHERE sha256 = ?", (record.plan_sha256,)).fetchone()
     if row is None:
         raise damaged(what, "it is missing")
-    return decode(GraphPlan, content.get(Domain.GRAPH_PLAN, record.plan_sha256, row[0], what), what)
+    data = content.get(Domain.GRAPH_PLAN, record.plan_sha256, row[0], what)
+    if known is not None and known[0] == record.plan_sha256:
+        return known[1]
+    return decode(GraphPlan, data, what)
 
 
 def _check_bundle(connection: sqlite3.Connection, content: Content, head: Head, record: RunRecord) -> None:

@@ -80,6 +80,13 @@ class Contract(BaseModel):
             given = given | changes.keys()
         return _made(type(self), self.__dict__ | changes, given)
 
+    def amend(self, changes: dict[str, Any]) -> None:
+        """Make those changes in this copy itself: for who has made it by `but`, and has shown it to nobody yet."""
+        given = self.__pydantic_fields_set__
+        if not changes.keys() <= given:
+            object.__setattr__(self, "__pydantic_fields_set__", given | changes.keys())
+        self.__dict__.update(changes)
+
     @classmethod
     def of_known(cls, **fields: Any) -> Self:
         """Return one of values that need no check, one for each field: `model_construct` without defaults."""

@@ -42,16 +42,27 @@ def encode(model: Contract) -> bytes:
     """
     if type(model) in _PLAIN:
         return model.__pydantic_serializer__.to_json(model)
-    pieced = _pieced(model, 0) if type(model) in _PIECED else None
-    return canonical(document(model)) if pieced is None else pieced
+    exact = exactly(model) if type(model) in _PIECED else None
+    return canonical(document(model)) if exact is None else exact
 
 
-def _pieced(model: Contract, inside: int) -> bytes | None:
+def exactly(model: Contract) -> bytes | None:
+    """Return the canonical bytes of a validated *model*, if all JSON values in it are what is read from them.
+
+    Returns:
+        The bytes; None where one has another form in them, as 600.0 has.
+
+    """
+    return _pieced(model, 0, {})
+
+
+def _pieced(model: Contract, inside: int, made: dict[int, Any]) -> bytes | None:
     """Put the canonical bytes of *model* together from those of the models in it; None if it is not so easy.
 
     Args:
         model: The model.
         inside: In how many levels of another value it stands.
+        made: Pieces made already, by the identity of their models: the nodes of a plan share their policies.
 
     """
     values: dict[str, Any] = {}
@@ -62,11 +73,11 @@ def _pieced(model: Contract, inside: int) -> bytes | None:
             values[name] = value
         elif kind is tuple:
             if value and isinstance(value[0], Contract):
-                pieces[name] = [_piece(each, inside + 2) for each in value]
+                pieces[name] = [_piece(each, inside + 2, made) for each in value]
             else:
                 values[name] = list(value)
         elif isinstance(value, Contract):
-            pieces[name] = _piece(value, inside + 1)
+            pieces[name] = made.get(id(value)) or _piece(value, inside + 1, made)
         else:
             values[name] = dict(value) if isinstance(value, Mapping) else value
     if is_plain(values, largest=MAX_SAFE_INTEGER, inside=inside):
@@ -75,15 +86,16 @@ def _pieced(model: Contract, inside: int) -> bytes | None:
     return None
 
 
-def _piece(model: Contract, inside: int) -> orjson.Fragment | object:
+def _piece(model: Contract, inside: int, made: dict[int, Any]) -> orjson.Fragment | object:
     """Return the canonical bytes of a model within another one; what orjson refuses if they are not so easy."""
     if type(model) in _PIECED:
-        data = _pieced(model, inside)
+        data = _pieced(model, inside, made)
         return _REFUSED if data is None else orjson.Fragment(data)
     try:
-        return orjson.Fragment(_of_json(model.__pydantic_serializer__.to_json(model)))
+        piece = made[id(model)] = orjson.Fragment(_of_json(model.__pydantic_serializer__.to_json(model)))
     except (HostlerError, PydanticSerializationError):
         return _REFUSED
+    return piece
 
 
 @lru_cache(maxsize=256)

@@ -25,7 +25,7 @@ from store.lifecycle import RUN_FINAL, RunStatus
 from store.limits import Limits
 from store.log_size import LogSize
 from store.plans import GraphPlan
-from store.records import encode
+from store.records import encode, exactly
 from store.requests import waiting
 from store.room import give_up_reserve, is_full, keep_reserve, shortage
 from store.schema import SCHEMA_VERSION, check_version
@@ -69,6 +69,7 @@ class RunStore:
         self._content = Content(home.content)
         self._writer = Writer(connection, self._content, limits)
         self._one_at_a_time = threading.RLock()
+        self._created: claiming.Known | None = None  # the plan of the last new run, which most claim at once
         self._database = home.database
         self._path = os.fspath(self._database)
         self._file = _file_of(self._path)
@@ -150,7 +151,8 @@ class RunStore:
                 also where what is left of the disk is kept for what runs already.
 
         """
-        plan_data = encode(plan)
+        exact = exactly(plan)
+        plan_data = encode(plan) if exact is None else exact
         check_new(record, plan, plan_data, bundle, self._limits)
         plan_row = len(plan_data), self._content.put(record.plan_sha256, plan_data)
         bundle_row = None
@@ -177,6 +179,7 @@ class RunStore:
                 self._content.keep(record.bundle_sha256 or "", bundle)
             if plan_row[1] is None:
                 self._content.keep(record.plan_sha256, plan_data)
+        self._created = None if exact is None else (record.plan_sha256, plan)
         return record.run_id
 
     def claim(
@@ -206,6 +209,8 @@ class RunStore:
                 claimed = self._take(
                     self._load(run_id, identity.host_id if again else None), identity, entrusted=entrusted
                 )
+            if self._created is not None and claimed.plan is self._created[1]:
+                self._created = None
             return claimed
 
     def _load(self, run_id: str, again: str | None) -> claiming.Loaded:
@@ -213,7 +218,7 @@ class RunStore:
             head = read_head(self._connection, run_id)
             refuse_if_imported(run_id, imported=head.imported)
             claiming.refuse_if_owned(self._home, self._connection, head, again=again)
-            return claiming.load(self._connection, self._content, run_id)
+            return claiming.load(self._connection, self._content, run_id, self._created)
 
     def _take(self, loaded: claiming.Loaded, identity: HostIdentity, *, entrusted: bool | None) -> Claimed | None:
         """Claim what was loaded; None if it has changed since."""

@@ -6,7 +6,7 @@ from store.contracts import Summary
 from store.lazy_dataclass import dataclass
 from store.limits import Limits
 from store.records import encode
-from store.transactions import Transaction
+from store.transactions import FrozenPlan, Output, Transaction
 from store.values import Domain, digest_bytes
 
 
@@ -36,31 +36,28 @@ def stage(transaction: Transaction, content: Content, limits: Limits) -> Staged:
     """
     if not (transaction.plans or transaction.outputs or transaction.summary):
         return Staged(transaction, (), (), None)
-    for what, data in [
-        *((f"the plan of node {frozen.plan.node}", frozen.data) for frozen in transaction.plans),
-        *((f"the output of node {output.node}", output.data) for output in transaction.outputs),
-    ]:
-        if len(data) > limits.value_bytes:
-            raise HostlerError(
-                Code.INVALID_DATA,
-                f"{what} is too large: {len(data)} bytes, {limits.value_bytes} are allowed",
-                "put what is large into a file and name that",
-            )
     for frozen in transaction.plans:
-        _check_given(Domain.NODE_PLAN, frozen.data, frozen.sha256, f"the plan of node {frozen.plan.node}")
+        _check(Domain.NODE_PLAN, frozen, "plan", frozen.plan.node, limits)
     for output in transaction.outputs:
-        _check_given(Domain.OUTPUT, output.data, output.sha256, f"the output of node {output.node}")
+        _check(Domain.OUTPUT, output, "output", output.node, limits)
     return Staged(
         transaction,
-        tuple(content.put(frozen.sha256, frozen.data) for frozen in transaction.plans),
-        tuple(content.put(output.sha256, output.data) for output in transaction.outputs),
+        tuple([content.put(frozen.sha256, frozen.data) for frozen in transaction.plans]),
+        tuple([content.put(output.sha256, output.data) for output in transaction.outputs]),
         None if transaction.summary is None else _stage_summary(transaction.summary, content, limits),
     )
 
 
-def _check_given(domain: Domain, data: bytes, sha256: str, what: str) -> None:
-    if digest_bytes(domain, data) != sha256:
-        raise HostlerError(Code.INVALID_DATA, f"{what} does not have the digest {sha256}", "compute it anew")
+def _check(domain: Domain, given: FrozenPlan | Output, what: str, node: str, limits: Limits) -> None:
+    if len(given.data) > limits.value_bytes:
+        raise HostlerError(
+            Code.INVALID_DATA,
+            f"the {what} of node {node} is too large: {len(given.data)} bytes, {limits.value_bytes} are allowed",
+            "put what is large into a file and name that",
+        )
+    if digest_bytes(domain, given.data) != given.sha256:
+        wrong = f"the {what} of node {node} does not have the digest {given.sha256}"
+        raise HostlerError(Code.INVALID_DATA, wrong, "compute it anew")
 
 
 def _stage_summary(summary: Summary, content: Content, limits: Limits) -> tuple[int, str, bytes | None]:

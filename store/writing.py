@@ -110,11 +110,14 @@ class Writer:
             self._put_grants(head, transaction.grants)
         for record in transaction.nodes:
             self._put_node(run, record, plans, outputs, transaction)
-        self._check_grants(run, transaction.grants)
+        if transaction.grants:
+            self._check_grants(run, transaction.grants)
         if transaction.receipts or transaction.grants:
             put_receipts(self._connection, head, transaction)
-        self._consume(head, transaction)
-        self._put_leases(head, transaction)
+        if transaction.consumed:
+            self._consume(head, transaction)
+        if transaction.leases or transaction.unleased:
+            self._put_leases(head, transaction)
         for ledger in transaction.ledgers:
             put_ledger(self._connection, run.head, run.shape.positions, ledger)
         self._put_head(run, staged, summed_up)
@@ -236,9 +239,9 @@ class Writer:
         before = run.node(position)
         if record.status is before.status and record == before:
             return
-        gate = record.key in shape.gates
-        granted = is_granted(before, shape, transaction.grants)
-        revision = revision_due(before, transaction.grants)
+        gate, grants = record.key in shape.gates, transaction.grants
+        granted = bool(grants) and is_granted(before, shape, grants)
+        revision = revision_due(before, grants) if grants else None
         reason = transitions.refusal(before, record, gate=gate, granted=granted, revision=revision)
         if reason is None:
             reason = self._plan_refusal(head, before, record, plans) or self._output_refusal(

@@ -76,8 +76,9 @@ def leave(turn: Turn, node: NodeState, *kinds: str) -> None:
 
 
 def forget(turn: Turn, node: NodeState, attempt: int, kinds: Iterable[str], *, reconciling: bool = False) -> None:
-    """Forget timers of an attempt, or of its reconciliation."""
-    turn.after += [
+    """Forget timers of an attempt, or of its reconciliation; those of what nobody could notice wait for no commit."""
+    actions = turn.after if node.family.noticeable else turn.now
+    actions += [
         CancelTimer(timer=TimerName(kind=kind, node=node.key, attempt=attempt, reconciling=reconciling))
         for kind in kinds
     ]

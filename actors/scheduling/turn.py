@@ -96,14 +96,12 @@ class Turn:
             self.end_lease(node)
         if after in FINAL:
             changes.setdefault("finished_at", self.stamp.at)
+        changes["status"] = after
+        trail = self._changed(node, changes)
         node.status = after
-        node.record = node.record.but({"status": after, **changes})
         tally = self.state.tally
         tally[before] -= 1
         tally[after] += 1
-        trail = self._trails.get(node.key)
-        if trail is None:
-            trail = self._trails[node.key] = _Trail(before)
         trail.path += path
         if data:
             trail.data.update(data)
@@ -119,9 +117,17 @@ class Turn:
 
     def change(self, node: NodeState, **changes: Any) -> None:
         """Change the record of *node* without moving it."""
-        node.record = node.record.but(changes)
-        if node.key not in self._trails:
-            self._trails[node.key] = _Trail(node.status)
+        self._changed(node, changes)
+
+    def _changed(self, node: NodeState, changes: dict[str, Any]) -> _Trail:
+        """Change the record of *node*: a copy, made by the first change of a turn, which shows it only at its end."""
+        trail = self._trails.get(node.key)
+        if trail is None:
+            trail = self._trails[node.key] = _Trail(node.status)
+            node.record = node.record.but(changes)
+        else:
+            node.record.amend(changes)
+        return trail
 
     def event(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 
 from actors.control import Control
 from hostres.process import Ended, Left
+from tests.support import until
 
 
 @dataclass(eq=False)
@@ -48,3 +49,33 @@ def test_all_trees_of_an_attempt_are_asked_at_once_and_a_second_abort_passes_a_s
     for tree in trees:
         assert len(tree.asked) == 2
         assert (1.0, "drain") in tree.asked
+
+
+def test_who_leaves_while_what_it_supervised_is_being_ended_waits_for_what_is_left_of_it() -> None:
+    """The wait is over with the last of those that end it."""
+    control, asked, go, said = Control(), threading.Event(), threading.Event(), list[list[str]]()
+
+    class Slow(Tree):
+        def end(self, *, grace_s: float, reason: str) -> Ended:
+            asked.set()
+            assert go.wait(10)
+            return Ended(exit=None, left=(Left(pid=7, command="ffmpeg"),))
+
+    def work() -> None:
+        with control.supervising(Slow(threading.Barrier(1))):
+            begun.set()
+            assert asked.wait(10)
+        said.append(list(control.left))
+
+    begun = threading.Event()
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    assert begun.wait(10)
+    ending = threading.Thread(target=control.abort, args=("cancel",), kwargs={"grace_s": 1.0}, daemon=True)
+    ending.start()
+    until(lambda: control._ended is not None)
+    assert said == []
+    go.set()
+    worker.join(timeout=10)
+    ending.join(timeout=10)
+    assert said == [["ffmpeg (pid 7)"]]

@@ -1,6 +1,9 @@
 """Helper threads start work at once, are used again, and never keep a process from leaving."""
 
 import threading
+from functools import partial
+
+import pytest
 
 from actors.threads import WorkThreads
 from tests.support import until
@@ -33,20 +36,62 @@ def test_busy_counts_what_is_under_way():
     until(lambda: threads.busy == 0)
 
 
-def test_what_work_starts_at_its_end_follows_on_its_thread_and_the_rest_on_others():
-    threads, seen, rest = WorkThreads("t"), {}, threading.Event()
+def test_of_much_work_at_once_one_thread_at_a_time_is_sent_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes sends for the next one, before it does what it has taken."""
+    made: list[threading.Thread] = []
+    begin = threading.Thread.start
+
+    def never_comes(thread: threading.Thread) -> None:
+        made.append(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", never_comes)
+    threads, last = WorkThreads("t"), threading.Event()
+    done: list[tuple[int, int]] = []
+
+    def note(number: int) -> None:
+        done.append((number, len(made)))
+
+    for number in range(50):
+        threads.start(partial(note, number))
+    assert (len(made), threads.busy, threads.behind) == (1, 50, True)
+    threads.start(last.set)
+    begin(made[0])
+    assert last.wait(5)
+    assert threads.wait_idle(5)
+    assert done == [(number, 2) for number in range(50)], "the second one never came, so there is no third"
+    assert not threads.behind
+
+
+def test_work_for_which_there_can_be_no_thread_is_refused_and_later_work_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The system says so only when a thread is started."""
+
+    def full(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    threads, done, late = WorkThreads("t"), threading.Event(), threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", full)
+        with pytest.raises(RuntimeError, match="can't start"):
+            threads.start(done.set)
+    assert (threads.busy, threads.behind) == (0, False)
+    threads.start(late.set)
+    assert late.wait(5)
+    assert not done.is_set()
+
+
+def test_what_work_starts_at_its_end_follows_on_its_thread_and_the_rest_beside_it() -> None:
+    """So nothing that is handed on waits for what follows."""
+    threads, seen, rest = WorkThreads("t"), {}, threading.Barrier(2)
 
     def note(name: str) -> None:
         seen[name] = threading.current_thread()
-
-    def amid() -> None:
-        note("amid")
-        rest.set()
+        rest.wait(5)
 
     def work() -> None:
+        threads.start(lambda: note("amid"))
         note("work")
-        threads.start(amid)
-        assert rest.wait(5)  # it runs beside this one, not after it
         threads.end_here()
         threads.start(lambda: note("next"))
         threads.start(lambda: note("other"))

@@ -92,7 +92,8 @@ def test_what_code_of_a_workflow_prints_stands_beside_the_json(tmp_path: Path) -
         if command_line[0] in {"run", "resume"}:
             for how in ("by name", "by another name", "by descriptor", "by a process", "at loading"):
                 assert f"{how}\n" in done.stderr
-    assert "by name\n" in hostler("run", str(path)), "without --json it is left alone"
+    # the line's end is a write of its own, before which the view may write a line
+    assert "by name" in hostler("run", str(path)), "without --json it is left alone"
 
 
 def test_a_failing_node_skips_its_dependents_and_nothing_else(tmp_path: Path) -> None:

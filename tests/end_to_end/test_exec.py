@@ -372,7 +372,7 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         "hostler", "hostler.commands", "hostler.commands.exec", "hostler.commands.job", "hostler.commands.notice",
         "hostler.standard_streams", "hostres",
         *(f"hostres.{name}" for name in (
-            "affinity", "arguments", "arrival", "claims", "clock", "configuration", "coordinator", "decisions",
+            "affinity", "arguments", "arrival", "beginning", "claims", "clock", "configuration", "coordinator", "decisions",
             "descriptors", "errors", "folders", "gate", "heirs", "keys", "lease", "listing", "locks", "machine",
             "machine_keys", "nesting",
             "patience", "platforms", "poller", "profile", "programs", "pulse", "queue", "rousing", "seating",

@@ -6,6 +6,9 @@ import time
 import pytest
 from pydantic import BaseModel
 
+from actors.actions import SetTimer
+from actors.host_messages import Commit
+from actors.run_store import GATHER, RunStore
 from hostler import ExactPlan, Host, Policy, operation, workflow
 from hostler.config import Config
 from store.clock import SystemClock
@@ -51,6 +54,7 @@ def planner(ctx, input: Number, descriptors) -> ExactPlan:
 
 
 planned_step = operation("test.planned", version=1, plan=planner, policy=Policy(effect="local-read"))(noted)
+pure = operation("test.pure", version=1)(noted)
 private = operation(
     "test.private",
     version=1,
@@ -80,6 +84,14 @@ def roots(build, width: int):
     for index in range(width):
         build.call(planned_step, key=f"n{index:02d}", input={"n": index})
     return {}
+
+
+@workflow("thinking", version=1)
+def thinking(build, length: int):
+    last = 0
+    for index in range(length):
+        last = build.call(pure, key=f"n{index:02d}", input={"n": last})["n"]
+    return {"n": last}
 
 
 @workflow("buying", version=1)
@@ -123,6 +135,20 @@ def answer(run_id: str, plan_sha256: str | None, *, kind: RequestKind = RequestK
     post(Home.open(Config.load().home, create=False), request, clock=clock)
 
 
+def awaited(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return of each commit that reaches the store whether it is awaited; what is not is laid by for an hour."""
+    taken: list[bool] = []
+    whole = RunStore._flush_in_time
+
+    def noting(store: RunStore, commit: Commit) -> None:
+        taken.append(commit.awaited)
+        whole(store, commit)
+
+    monkeypatch.setattr("actors.run_store.GATHER", SetTimer(timer=GATHER.timer, seconds=3600))
+    monkeypatch.setattr(RunStore, "_flush_in_time", noting)
+    return taken
+
+
 def test_the_sides_of_a_diamond_overlap_and_the_join_starts_after_both():
     """R1: each side waits for the other inside its body, so they end only if they overlap."""
     with Host(jobs=4) as host:
@@ -154,6 +180,25 @@ def test_64_roots_and_one_job_are_planned_once_each_and_cost_commits_and_events_
         # of each node: begun with the plan it was given, completed together with the question for the next one's plan
         assert commits <= 2 * width + 3
         assert events == 5 * width + 5
+
+
+def test_nobody_waits_for_a_commit_between_pure_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are laid by until the end of the run, which is awaited, as is its start; none is lost by that."""
+    taken = awaited(monkeypatch)
+    with Host(jobs=1) as host:
+        run = host.submit(thinking, length=40)
+        assert run.wait(timeout=60).outputs == {"n": 40}
+    assert taken == [True, *[False] * 39, True]
+    assert set(statuses(run.run_id).values()) == {"completed"}
+
+
+def test_what_had_an_effect_is_never_laid_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end is on the disk as soon as that can be, also where nothing waits for it."""
+    taken = awaited(monkeypatch)
+    with Host(jobs=2) as host:
+        assert host.submit(diamond).wait(timeout=60).outputs == {"n": 3}
+    assert len(taken) in (3, 4, 5), "its start, its steps, of which both sides may end together"
+    assert all(taken)
 
 
 def test_a_run_that_no_one_allowed_rests_at_its_preparation_then_at_its_effect_and_is_executed_once():

@@ -218,9 +218,9 @@ def test_what_has_returned_while_the_scheduler_was_busy_is_decided_about_togethe
     """It is held up at the first node that has ended, until all others have ended too."""
     together, held_up, decide = [], [], schedulers.decide
 
-    def noted(state: Any, stamp: Any, *messages: Any) -> Any:
+    def noted(state: Any, stamp: Any, *messages: Any, **options: Any) -> Any:
         together.append(len(messages))
-        return decide(state, stamp, *messages)
+        return decide(state, stamp, *messages, **options)
 
     def hold_up(report: Any) -> None:
         if isinstance(report, NodeChanged) and report.record.status is Status.COMPLETED and not held_up:

@@ -287,6 +287,22 @@ def test_a_changed_byte_is_found_by_the_claim_and_by_reading_and_named(
         assert_refused(caught.value, Code.INVALID_DATA, "damaged")
 
 
+def test_the_plan_of_the_newest_run_is_taken_as_it_was_given_and_its_stored_bytes_are_verified(
+    setting: Setting,
+) -> None:
+    """A value that reads back otherwise, as 3.0 does, is read from the store all the same."""
+    plain, odd = plan_of({"a": []}, inputs={"x": 3}), plan_of({"a": []}, inputs={"x": 3.0})
+    assert setting.claimed(plain).plan is plain
+    read = setting.claimed(odd).plan
+    assert (read, type(read.inputs["x"])) == (odd, int)
+    earlier, newest = setting.created(plain), setting.created(DIAMOND)
+    again = setting.store.claim(earlier, setting.identity).plan
+    assert again == plain
+    assert again is not plain
+    change(setting.home.database, changed_byte("graph_plans", "content"))
+    assert_refused(claim_refused(setting, newest), Code.INVALID_DATA, "graph plan", "damaged")
+
+
 @pytest.mark.parametrize(
     ("statement", "named"),
     [
