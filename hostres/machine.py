@@ -29,7 +29,7 @@ from hostres.listing import (
     name_of,
     nonce_of,
 )
-from hostres.locks import LOOK, WATCH, FifoLock, is_locked, poke
+from hostres.locks import ALIVE, LOOK, WATCH, FifoLock, is_locked, poke
 from hostres.nesting import Asker, check_part, check_wait, room_of, took_part
 from hostres.profile import Profile
 from hostres.pulse import FILE as PULSE
@@ -38,6 +38,7 @@ from hostres.rousing import Rouser
 from hostres.seating import Seating
 from hostres.settings import MachineSettings
 from hostres.state import MachineState, StateFile
+from hostres.stillness import Stillness
 from hostres.succession import takeover
 from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
@@ -127,6 +128,8 @@ class Machine:
 
         """
         try:
+            if self._lasts(ticket) if unprompted else not hung and ticket.only_lives():
+                return False
             return self._gate.hold(until, self._look_now, ticket, hung, unprompted)
         except OSError as error:
             raise unavailable("the queue could not be read", error) from error
@@ -202,7 +205,7 @@ class Machine:
                 if ticket.withdrawn or (unprompted and ticket.need_not_look()):
                     return False
                 self.looks += 1
-                words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
+                words = ticket.heard()  # under the gate: whatever is changed afterwards comes with another poke
                 adapted = ticket.adapts is not None and self._adapt(ticket)
                 names = self.tickets.names()
                 plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons.told)
@@ -212,14 +215,38 @@ class Machine:
                 self._sweeper.inherited(listing)
                 dozed = self._stand_up(ticket, listing)
                 thorough = adapted or dozed or unprompted or LOOK in words or not (words or hung)
-                return self._see(ticket, listing, hung, thorough=thorough, unprompted=unprompted)
+                state = self._profile.agreed(listing)
+                admitted = self._see(ticket, listing, state, hung, thorough=thorough, unprompted=unprompted)
+                ticket.stillness = Stillness.of(ticket, names, listing, state) if unprompted and not admitted else None
+                return admitted
         finally:
             self._sweeper.sweep()
 
+    def _lasts(self, ticket: Ticket) -> bool:
+        """Look whether all is as it was when nothing had prompted the last look either: see `hostres.stillness`."""
+        still = ticket.stillness
+        if still is None:
+            return False
+        with ticket.mutex:
+            if ticket.withdrawn or not still.lasts(ticket, self.tickets, self._state_file):
+                return False
+            if not self._rouser.all_move(ticket, still.chief):
+                return False
+            ticket.pulse.leave(again=True)
+        self.looks += 1
+        self.safety_net_looks += 1
+        return True
+
     def _see(
-        self, ticket: Ticket, listing: Listing, hung: Collection[str], *, thorough: bool, unprompted: bool
+        self,
+        ticket: Ticket,
+        listing: Listing,
+        state: MachineState,
+        hung: Collection[str],
+        *,
+        thorough: bool,
+        unprompted: bool,
     ) -> bool:
-        state = self._profile.agreed(listing)
         before = set[int]()
         if unprompted:  # of whom a living heir is just about to see the end does not count
             before.update(entry.number for entry in listing.entries)
@@ -390,19 +417,21 @@ class Machine:
         going = [entry for entry in awake if entry.number in may_go and entry != me]
         if admitted or hung or swept or to_look or unprompted or mine == 0 or lookouts[:1] == [me]:
             to_look.update(going)
-        to_watch = set(self._rouser.to_rouse(ticket, awake, going, unprompted=unprompted))
+        to_live = set(self._rouser.to_rouse(ticket, awake, going, unprompted=unprompted))
+        to_watch = set[Entry]()
         if moved or (admitted and (line.holding or line.waiting[0] != me)):
             # it has a new predecessor, or more to watch than this ticket
             to_watch.update([entry for entry in awake[mine + 1 : mine + 2] if not entry.after])
         if admitted and (line.holding or line.waiting[0] != me):
             to_watch.update([entry for entry in lookouts if entry != me][:1])  # the new holder
-        for entry in sorted((to_look | to_watch) - {me}):
+        for entry in sorted((to_look | to_watch | to_live) - {me}):
             # as long as somebody has not moved that may go, whoever comes to be the chief must see to it
-            there = self._poke(entry, LOOK if entry in to_look or going else WATCH)
+            word = LOOK if entry in to_look or going else WATCH if entry in to_watch else ALIVE
+            there = self._poke(entry, word)
             if not there and self._sweeper.dead(entry, listing):
                 self._poke(me)  # it looks again, as that one would have been first
         if not settled:
-            ticket.summons.note(() if admitted else going, to_look | to_watch)
+            ticket.summons.note(() if admitted else going, to_look | to_watch | to_live)
         if admitted:
             self._admit(ticket, self._cpus(ticket.number, ticket.record, host, listing, state))
         elif not (settled or ticket.parents or ticket.adapts is not None):

@@ -521,7 +521,9 @@ class Walk:
             self.crowd.leave(self.random.choice(waiting))
         elif choice < 0.68 and waiting:
             ticket = self.random.choice(waiting)
-            self.crowd.tickets[ticket].look(ticket, unprompted=True)
+            for _ in range(self.random.randint(1, 3)):
+                if not ticket.holding:
+                    self.crowd.tickets[ticket].look(ticket, unprompted=True)
         elif waiting:
             ticket = self.random.choice(waiting)
             if not self.inherits(ticket):
