@@ -213,9 +213,10 @@ class Heirs:
 
     def settle(self) -> None:
         """Do what that has left to do, now that nobody waits for it; under the gate."""
-        for ticket in self._taken():
-            self._sweeper.own(ticket.key)
-            ticket.unwatch()
+        if self._new:
+            for ticket in self._taken():
+                self._sweeper.own(ticket.key)
+                ticket.unwatch()
 
     def close(self) -> None:
         """Close what they have watched."""

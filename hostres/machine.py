@@ -30,7 +30,7 @@ from hostres.listing import (
     nonce_of,
 )
 from hostres.locks import ALIVE, LOOK, WATCH, FifoLock, is_locked, poke
-from hostres.nesting import Asker, check_part, check_wait, room_of, took_part
+from hostres.nesting import ALONE, Asker, check_part, check_wait, room_of, took_part
 from hostres.profile import Profile
 from hostres.pulse import FILE as PULSE
 from hostres.queue import Demand, succeeds
@@ -85,7 +85,7 @@ class Machine:
         """Return the capacities that the next ask will meet, read without the gate."""
         return self._profile.expected()
 
-    def ask(self, record: Record, *, asker: Asker | None = None, until: float | None = None) -> Ticket:
+    def ask(self, record: Record, *, asker: Asker = ALONE, until: float | None = None) -> Ticket:
         """Make a ticket: holding at once if the queue lets it go, else waiting.
 
         Args:
@@ -100,7 +100,7 @@ class Machine:
         """
         self._check_folders()
         try:
-            return self._gate.hold(until, self._ask, record, asker or Asker())
+            return self._gate.hold(until, self._ask, record, asker)
         except OSError as error:
             raise unavailable("no ticket could be made", error) from error
 
@@ -316,7 +316,7 @@ class Machine:
             record: As for `ask`.
 
         """
-        state = self._state_file.known()
+        state = self._state_file.unchanged()
         if state is None or state is not self._settled or (state.real_memory and MEMORY in record.claims):
             return None
         asked, record = record, self._physical(record, state, None)
@@ -352,7 +352,7 @@ class Machine:
             HostlerError: `invalid-claims`.
 
         """
-        check_claims(record.claims, room_of(state.capacity, held))
+        check_claims(record.claims, state.capacity if held is None else room_of(state.capacity, held))
         policy = self.settings.claims
         if policy is None:
             return record

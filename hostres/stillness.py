@@ -49,7 +49,7 @@ class Stillness(NamedTuple):
 
     def lasts(self, ticket: Ticket, tickets: TicketFolder, state_file: StateFile) -> bool:
         """Return whether nothing has changed, whatever the watches of *ticket* say."""
-        if tickets.names() != self.names or state_file.known() is not self.state:
+        if tickets.names() != self.names or state_file.unchanged() is not self.state:
             return False
         for entry in self.before:
             fd = ticket.watches.get(entry.key)

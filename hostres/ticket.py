@@ -49,7 +49,6 @@ class Ticket:
         demand: What it claims, as the queue sees it.
         record: What it claims, as it is written.
         key: What stays of its name when its state changes.
-        waiting: What others see of it while it waits.
         holding: Whether it is admitted.
         admitted_boot_ns: When, read after the rename that admitted it.
         watches: What it waits for: key of another ticket → descriptor that hangs up when that one dies.
@@ -68,7 +67,7 @@ class Ticket:
     ) -> None:
         self.number: Final = demand.number
         self.parents = parents
-        self.be_born_again(demand, nonce, lock, record)
+        self._claim(demand, nonce, lock, record)
         self.host = parents[0] if parents else 0
         self.unit = 0
         self.adapts: Mapping[str, int] | None = None
@@ -100,14 +99,23 @@ class Ticket:
         """Whether somebody looks after its line."""
         return Pulse()
 
+    @functools.cached_property
+    def waiting(self) -> Entry:
+        """What others see of it while it waits; likewise."""
+        return Entry(
+            self.number, self.nonce, WAITING, name_of(self.number, self.nonce, WAITING, self.parents), self.parents
+        )
+
     def be_born_again(self, demand: Demand, nonce: str, lock: FifoLock, record: Record) -> None:
         """Let it claim something else from now on, in a FIFO of its own under the same number."""
+        self._claim(demand, nonce, lock, record)
+        del self.waiting
+
+    def _claim(self, demand: Demand, nonce: str, lock: FifoLock, record: Record) -> None:
         self.nonce = nonce
         self.lock = lock
         self.record = record
-        name = name_of(self.number, nonce, WAITING, self.parents)
-        self.waiting = Entry(self.number, nonce, WAITING, name, self.parents)
-        self.key = self.waiting.key
+        self.key = f"{self.number}.{nonce}"
         self.demand = demand
 
     def be_called(self, waiting: Entry, inheritance: Inheritance | None = None) -> None:
