@@ -8,7 +8,7 @@ it only makes the oldest waiter patient; so nothing need wake anybody for it.
 
 import os
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from hostres import affinity
@@ -172,15 +172,14 @@ class Machine:
             if listing.inherited:
                 before_ns = self._turnaround.read()
                 self._count(before_ns, self._heirs.turnaround_ns(before_ns, listing))
-            for dead in self._sweeper.tidy(listing):
-                self._tell_of(dead, listing)
+            dead = self._sweeper.tidy(listing)
             state = self._settled = self._agree_on_rules(self._profile.in_force(listing), listing)
             if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
                 raise HostlerError(
                     Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
                 )
             number = max(listing.highest + 1, state.next_ticket)
-            return self._enter(number, record, asker, listing, state)
+            return self._enter(number, record, asker, listing, state, dead)
         finally:
             self._sweeper.sweep()
 
@@ -261,7 +260,15 @@ class Machine:
                 self.safety_net_progress += 1
         return admitted
 
-    def _enter(self, number: int, record: Record, asker: Asker, listing: Listing, state: MachineState) -> Ticket:
+    def _enter(
+        self,
+        number: int,
+        record: Record,
+        asker: Asker,
+        listing: Listing,
+        state: MachineState,
+        dead: Sequence[Entry],
+    ) -> Ticket:
         host = asker.host(listing, self.tickets) if asker.parents else None
         held = self.tickets.demand(host) if host is not None else None
         asked, record = record, self._physical(record, state, held)
@@ -276,6 +283,10 @@ class Machine:
             go = number in self._seating.who_may_go(listing, host, state, patience_ns=patience_ns, newcomer=demand)
         if host is not None and not go:
             check_wait(asker, host, self.tickets.place)
+        if go or listing.nested or not listing.lookouts:  # else whoever watches them comes to see that they have ended
+            self._sweeper.bury_names(dead, below=listing.highest)
+            for entry in dead:
+                self._tell_of(entry, listing)
         if go:
             for chief in line.lookouts[:1]:
                 self._poke(chief, WATCH)  # the new holder
@@ -301,6 +312,8 @@ class Machine:
         try:
             line.add(ticket.waiting)
             self._look(ticket, listing, state, thorough=room)
+            if listing.lookouts[:1] == [ticket.waiting]:
+                self._sweeper.bury_names(dead, below=listing.highest)  # whoever watched them has gone too
         except BaseException:
             ticket.withdraw()
             ticket.unwatch()
@@ -404,7 +417,10 @@ class Machine:
         settled = not (thorough or moved or hung or swept or gone)
         may_go: tuple[int, ...] = ()
         to_look = set[Entry]()
-        if not settled:
+        plain = not (thorough or moved or unprompted or ticket.summons.told) and gone <= {entry.key for entry in swept}
+        if plain and self._is_next(ticket, listing, swept, state, min(before_ns, turnaround_ns)):
+            may_go = (ticket.number,)
+        elif not settled:
             patience_ns = state.patience_ns(turnaround_ns)
             may_go = self._seating.who_may_go(listing, host, state, patience_ns=patience_ns)
             to_look = self._rouser.let_doze(ticket, listing, line, may_go)
@@ -430,7 +446,7 @@ class Machine:
             there = self._poke(entry, word)
             if not there and self._sweeper.dead(entry, listing):
                 self._poke(me)  # it looks again, as that one would have been first
-        if not settled:
+        if not settled and (going or ticket.summons.told):
             ticket.summons.note(() if admitted else going, to_look | to_watch | to_live)
         if admitted:
             self._admit(ticket, self._cpus(ticket.number, ticket.record, host, listing, state))
@@ -438,6 +454,30 @@ class Machine:
             self._heirs.see(ticket, listing, state)
         self._count(before_ns, turnaround_ns)
         return admitted
+
+    def _is_next(
+        self, ticket: Ticket, listing: Listing, swept: Collection[Entry], state: MachineState, turnaround_ns: int
+    ) -> bool:
+        """Return whether a ticket may go that stands first, and nobody else might who might not before.
+
+        Args:
+            ticket: A ticket of this process, waiting.
+            listing: What `t/` holds, without the dead.
+            swept: The dead that it has found: nothing else has come free since somebody thought of all.
+            state: What the processes agree on.
+            turnaround_ns: As for `succeeds`, the average from which the patience follows.
+
+        """
+        plain = swept and not (listing.nested or state.real_memory) and listing.waiting[0] == ticket.waiting
+        if not plain or any(entry.state == DOZING or not entry.nonce.isalnum() for entry in listing.waiting):
+            return False
+        held = [self.tickets.demand_of_dead(entry) for entry in swept if entry.state == HOLDING]
+        dead = [demand for demand in held if demand is not None]
+        if len(dead) < len(swept):
+            return False
+        holders = [self.tickets.demand(entry) for entry in listing.holding]
+        patience_ns, now_ns = state.patience_ns(turnaround_ns), boot_ns()
+        return succeeds(ticket.demand, dead, holders, state.capacity, patience_ns=patience_ns, now_boot_ns=now_ns)
 
     def _take_place(self, ticket: Ticket, host: Entry | None, place: int, *, unprompted: bool) -> None:
         """Let a ticket know where it stands in its line, and leave the sign of that if it is to look after it."""

@@ -32,6 +32,8 @@ class Rouser:
 
         """
         concerned: set[Entry] = set()
+        if not (ticket.summons.told or ticket.roused.told):
+            return concerned
         silent = ticket.summons.silent([entry for entry in line.awake if entry.number in may_go])
         for entry in {*silent, *ticket.roused.silent(self._deaf(ticket, line.awake))}:
             if entry.key != ticket.key:
@@ -54,6 +56,8 @@ class Rouser:
             unprompted: Nothing has woken it: then whoever is first is asked, as it may be for want of that one.
 
         """
+        if not (unprompted or ticket.summons.told or ticket.roused.told):
+            return []
         deaf = self._deaf(ticket, awake)
         ticket.roused.note(deaf, ())  # who has heard it and is roused again has heard nothing yet
         slow = [*ticket.summons.slow(going), *ticket.roused.slow(deaf)]

@@ -119,7 +119,7 @@ class TicketFolder:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, Entry | int] = {}
         self.known: dict[str, Demand] = {}
         """What tickets claim, by key, as far as that need not be read any more."""
 
