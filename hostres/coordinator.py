@@ -236,10 +236,10 @@ class Coordinator:
             if abort is not None:
                 ends.append(now + ABORT_S)
             hung = ticket.poll(min(ends) - now)
-            if self._closed.is_set():
-                continue
             if hung and self.machine.inherit(ticket, hung):
                 return
+            if self._closed.is_set():
+                continue
             unprompted = hung is None
             if unprompted and time.monotonic() < look_at:
                 continue
