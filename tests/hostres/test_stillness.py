@@ -10,7 +10,7 @@ from hostres.listing import DOZING
 from hostres.locks import ALIVE, WATCH, poke
 from hostres.poller import SAFETY_NET_S
 from hostres.ticket import Ticket
-from tests.hostres.test_machine import Crowd, told
+from tests.hostres.crowd import Crowd, told
 
 NO_HEIR = {"y": 1, "z": 1}
 

@@ -23,8 +23,8 @@ from hostres.ticket import Ticket
 from hostres.tickets import TicketFolder
 from hostres.top import snapshot
 from hostres.turnaround import Turnaround, after_turn, read_turnaround
+from tests.hostres.crowd import Crowd, told
 from tests.hostres.support import LIMIT_S, children, coordinator, rows, waiting
-from tests.hostres.test_machine import Crowd, told
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_who_is_poked_and_sees_a_hang_up_thinks_of_all(crowd: Crowd, strangers: 
     heir.lock.drain()
     os.write(heir.lock.fd, b"!")  # it comes between the hang-up and the look
     assert crowd.machine.look(heir, hung=hung)
-    assert told(strangers.tickets[1])
+    assert told(list(strangers.tickets)[1])
 
 
 def test_what_others_have_found_dead_meanwhile_is_thought_of(crowd: Crowd, strangers: Crowd) -> None:
