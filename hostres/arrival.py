@@ -45,12 +45,10 @@ class Left(NamedTuple):
             "" if there is nothing else; None if there is more, or this is not what is there.
 
         """
-        if len(names) > 3:
+        if len(names) > 3 or self.name not in names or self.record not in names:
             return None
-        others = [name for name in names if name not in (self.name, self.record)]
-        if len(names) - len(others) != 2:
-            return None
-        if not others:
-            return ""
-        number = others[0].removesuffix(RECORD)
-        return others[0] if number != others[0] and is_number(number) and int(number) < self.number else None
+        for name in names:
+            if name not in (self.name, self.record):
+                number = name.removesuffix(RECORD)
+                return name if number != name and is_number(number) and int(number) < self.number else None
+        return ""

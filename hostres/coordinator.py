@@ -21,7 +21,7 @@ from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease, current_lease
 from hostres.machine import Machine
-from hostres.nesting import Asker, Parent
+from hostres.nesting import ALONE, Asker, Parent
 from hostres.patience import Patience
 from hostres.platforms import require_supported
 from hostres.poller import SAFETY_NET_S, Admitted, Ask, NotAdmitted, Poller, closed
@@ -61,7 +61,8 @@ class Coordinator:
         Args:
             folder: The machine folder; see `machine_folder`.
             explicit: Capacities that this process sets, resource → units: the keys of `[machine.capacity]`.
-            environ: The environment, in which `HOSTLER_LEASE` may name a lease; this process's by default.
+            environ: The environment, in which `HOSTLER_LEASE` may name the lease under which this process runs; this
+                process's by default.
             patience: Sets for the whole machine how long the oldest waiter lets others pass; None adopts what is
                 in force.
             settings: What the configuration says, see `machine_settings`; what is given beside it goes before it.
@@ -83,7 +84,7 @@ class Coordinator:
                     "write a lower-case name and a whole number of units",
                 )
         self.machine: Final = Machine(folder, given)
-        self._environ = os.environ if environ is None else environ
+        self._outermost = Parent.of_environment(os.environ if environ is None else environ)
         self._poller = Poller(self.machine)
         self._closed = threading.Event()
         self._waiting: set[Ticket] = set()
@@ -141,24 +142,19 @@ class Coordinator:
                 this is closed), `ownership-lost`, `unsafe-state`, `unavailable`.
 
         """
-        self._check_open()
-        wait = seconds(wait, name="wait")
-        if wait is not None and not 0 <= wait <= MAX_WAIT_S:
-            raise HostlerError(Code.INVALID_DATA, f"a wait of {wait:g} s", "wait 0 s to 24 h")
-        until = None if wait is None else time.monotonic() + wait
+        if self._closed.is_set():
+            raise closed()
+        until = None if wait is None else _until(wait)
         record = _record(claims, keys, name, command, priority)
-        asker = Asker(parents=self._parents(parent), unit=threading.get_ident(), blocks=True)
         # The gate is busy for moments on any machine: who does not want to wait for capacity waits for that.
-        ticket = self.machine.ask(record, asker=asker, until=None if until is None else until + 1.0)
+        given_up = None if until is None else until + 1.0
+        ticket = self.machine.ask(record, asker=self._asker(parent, blocks=True), until=given_up)
         try:
             if not ticket.holding:
-                self._waiting.add(ticket)
                 self._wait(ticket, until, abort)
         except BaseException:
             self._give_up(ticket)
             raise
-        finally:
-            self._waiting.discard(ticket)
         return Lease(self.machine, ticket)
 
     def ask(
@@ -187,9 +183,10 @@ class Coordinator:
             HostlerError: `invalid-claims`: keys or a priority out of bounds; `conflict`: it is closed.
 
         """
-        self._check_open()
+        if self._closed.is_set():
+            raise closed()
         inside = parent is not None or current_lease.get() is not None
-        asker = Asker(parents=self._parents(parent), unit=threading.get_ident(), blocks=inside)
+        asker = self._asker(parent, blocks=inside)
         ask = Ask(self._poller, _record(claims, keys, name, command, priority), asker, notify)
         self._poller.submit(ask)
         return ask
@@ -210,16 +207,21 @@ class Coordinator:
     ) -> None:
         self.close()
 
-    def _check_open(self) -> None:
-        if self._closed.is_set():
-            raise closed()
-
-    def _parents(self, lease: Lease | None) -> tuple[Parent, ...]:
-        lease = lease or current_lease.get()
-        outermost = Parent.of_environment(self._environ)
-        return (*((lease.as_parent,) if lease else ()), *((outermost,) if outermost else ()))
+    def _asker(self, lease: Lease | None, *, blocks: bool) -> Asker:
+        lease, outermost = lease or current_lease.get(), self._outermost
+        if lease is None and outermost is None:
+            return ALONE
+        parents = (*((lease.as_parent,) if lease else ()), *((outermost,) if outermost else ()))
+        return Asker(parents=parents, unit=threading.get_ident(), blocks=blocks)
 
     def _wait(self, ticket: Ticket, until: float | None, abort: threading.Event | None) -> None:
+        self._waiting.add(ticket)
+        try:
+            self._wait_on(ticket, until, abort)
+        finally:
+            self._waiting.discard(ticket)
+
+    def _wait_on(self, ticket: Ticket, until: float | None, abort: threading.Event | None) -> None:
         look_at = ticket.look_at(SAFETY_NET_S)
         while True:
             if self._closed.is_set():
@@ -234,10 +236,10 @@ class Coordinator:
             if abort is not None:
                 ends.append(now + ABORT_S)
             hung = ticket.poll(min(ends) - now)
-            if self._closed.is_set():
-                continue
             if hung and self.machine.inherit(ticket, hung):
                 return
+            if self._closed.is_set():
+                continue
             unprompted = hung is None
             if unprompted and time.monotonic() < look_at:
                 continue
@@ -268,8 +270,16 @@ class Coordinator:
         )
 
 
+def _until(wait: float) -> float:
+    """Return the monotonic second at which a wait ends."""
+    wait = seconds(wait, name="wait") or 0.0
+    if not 0 <= wait <= MAX_WAIT_S:
+        raise HostlerError(Code.INVALID_DATA, f"a wait of {wait:g} s", "wait 0 s to 24 h")
+    return time.monotonic() + wait
+
+
 def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: Sequence[str], priority: int) -> Record:
-    if not isinstance(claims, Mapping):
+    if type(claims) is not dict and not isinstance(claims, Mapping):
         raise invalid("claims", claims, 'give a mapping, as in {"cpu": 2}', code=Code.INVALID_CLAIMS)
     if isinstance(keys, str | bytes) or (keys and not all(isinstance(key, str) for key in keys)):
         raise invalid("keys", keys, 'give a list of texts, as in ["film"]', code=Code.INVALID_CLAIMS)
@@ -288,7 +298,7 @@ def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: 
         priority=priority,
         name=text(name, name="name"),
         pid=os.getpid(),
-        command=tuple([text(word, name="command") for word in _listed(command)]),
+        command=tuple([text(word, name="command") for word in _listed(command)]) if command != () else (),
     )
 
 

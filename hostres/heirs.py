@@ -56,7 +56,13 @@ def predecessor(
         allowed: Numbers of the CPUs that the waiter may use.
 
     """
-    if listing.nested or heir.priority or any(not entry.nonce.isalnum() for entry in listing.waiting):
+    twice = {resource: 2 * units for resource, units in heir.units.items()}
+    if (
+        listing.nested
+        or heir.priority
+        or fits(twice, capacity)
+        or any(not entry.nonce.isalnum() for entry in listing.waiting)
+    ):
         return None
     older = [entry for entry in listing.waiting if entry.number < heir.number]
     if older:
@@ -72,8 +78,7 @@ def predecessor(
         others = [demand for other, demand in alike if demand is not None and other is not entry]
     if demand is None or demand.units != heir.units or demand.priority:
         return None
-    twice = {resource: 2 * units for resource, units in heir.units.items()}
-    if fits(twice, capacity) or not fits_beside(heir, others, capacity):
+    if not fits_beside(heir, others, capacity):
         return None
     if CPU in heir.units and capacity.get(CPU, 0) <= machine_cpus():
         own = of_name(entry.name)
@@ -213,9 +218,10 @@ class Heirs:
 
     def settle(self) -> None:
         """Do what that has left to do, now that nobody waits for it; under the gate."""
-        for ticket in self._taken():
-            self._sweeper.own(ticket.key)
-            ticket.unwatch()
+        if self._new:
+            for ticket in self._taken():
+                self._sweeper.own(ticket.key)
+                ticket.unwatch()
 
     def close(self) -> None:
         """Close what they have watched."""

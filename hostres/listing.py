@@ -165,12 +165,12 @@ class Listing(Line):
         self._holders: dict[int, Entry] | None = None
 
     @classmethod
-    def of(cls, names: Iterable[str], known: dict[str, Entry] | None = None) -> "Listing":
+    def of(cls, names: Iterable[str], known: "dict[str, Entry | int] | None" = None) -> "Listing":
         """Read the names in `t/`.
 
         Args:
             names: The names.
-            known: What some of them tell; what the others tell is added.
+            known: What some of them tell, of a record its number; what the others tell is added.
 
         """
         listing = cls()
@@ -180,7 +180,9 @@ class Listing(Line):
             entry = known.get(name) or listing._learn(name, known)
             if entry is None:
                 continue
-            if entry.parents:
+            if isinstance(entry, int):
+                listing.records.add(entry)
+            elif entry.parents:
                 nested.append(entry)
             elif entry.state == HOLDING:
                 listing.holding.append(entry)
@@ -217,15 +219,9 @@ class Listing(Line):
         self.outlived += [entry.name for entry in both]
         self.waiting = [entry for entry in self.waiting if entry.key not in keys]
 
-    def _learn(self, name: str, known: dict[str, Entry]) -> Entry | None:
-        if name.endswith(RECORD):
-            number = name[: -len(RECORD)]
-            if is_number(number):
-                self.records.add(int(number))
-            else:
-                self.strange.append(name)
-            return None
-        entry = _entry(name)
+    def _learn(self, name: str, known: dict[str, Entry | int]) -> Entry | int | None:
+        number = name.removesuffix(RECORD)
+        entry = _entry(name) if number == name else int(number) if is_number(number) else None
         if entry is not None:
             known[name] = entry
         else:

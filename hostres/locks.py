@@ -12,7 +12,6 @@ open for reading sees a hang-up when the last owner is gone).
 import contextlib
 import errno
 import os
-import select
 import warnings
 from pathlib import Path
 from typing import Final, Self
@@ -39,6 +38,8 @@ LOOK: Final = b"!"
 """Says to a waiter: see who may go."""
 WATCH: Final = b"w"
 """Says to a waiter: see whom you must watch; who may go is settled."""
+ALIVE: Final = b"?"
+"""Asks a waiter for a sign of life: it is enough that it takes the byte."""
 
 
 class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
@@ -152,7 +153,7 @@ class FifoLock(fasteners.InterProcessLock):  # type: ignore[misc]
 
     def drain(self) -> bytes:
         """Take and return the bytes of those who poked."""
-        if fcntl.ioctl(self.fd, FIONREAD, _NOTHING) == _NOTHING:  # as mostly: an exception would take longer
+        if not has_unread(self.fd):  # as mostly: an exception would take longer
             return b""
         try:
             return os.read(self.fd, 4096)
@@ -263,6 +264,11 @@ def is_held(path: Path | str) -> bool:
     return True
 
 
+def has_unread(fd: int) -> bool:
+    """Return whether there are bytes of those who poked in the FIFO that is open as *fd*."""
+    return fcntl.ioctl(fd, FIONREAD, _NOTHING) != _NOTHING
+
+
 def is_unread(path: Path | str) -> bool:
     """Return whether the owner of the FIFO at *path* has not taken all bytes of those who poked."""
     try:
@@ -270,9 +276,7 @@ def is_unread(path: Path | str) -> bool:
     except OSError:
         return False
     try:
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        return any(event & select.POLLIN for _, event in poll.poll(0))
+        return has_unread(fd)
     finally:
         descriptors.close(fd)
 
@@ -282,7 +286,7 @@ def poke(path: Path | str, word: bytes = LOOK) -> bool:
 
     Args:
         path: The FIFO.
-        word: What its owner is to do: `LOOK`, or only `WATCH`.
+        word: What its owner is to do: `LOOK`, only `WATCH`, or no more than be `ALIVE`.
 
     Returns:
         Whether there is an owner to wake.

@@ -8,19 +8,18 @@ it only makes the oldest waiter patient; so nothing need wake anybody for it.
 
 import os
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from hostres import affinity
 from hostres.arrival import Left
 from hostres.claims import MEMORY, check_claims
-from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import is_private_folder, private_folder, refuse_network_file_system
 from hostres.gate import Gate
-from hostres.heirs import Heirs, promised
+from hostres.heirs import Heirs
 from hostres.listing import (
-    DOZING,
     HOLDING,
     RECORD,
     WAITING,
@@ -29,21 +28,18 @@ from hostres.listing import (
     name_of,
     nonce_of,
 )
-from hostres.locks import LOOK, WATCH, FifoLock, is_locked, poke
-from hostres.nesting import Asker, check_part, check_wait, room_of, took_part
+from hostres.locks import LOOK, WATCH, FifoLock, poke
+from hostres.nesting import ALONE, Asker, check_part, check_wait, room_of, took_part
 from hostres.profile import Profile
-from hostres.pulse import FILE as PULSE
-from hostres.queue import Demand, succeeds
-from hostres.rousing import Rouser
-from hostres.seating import Seating
+from hostres.queue import Demand
 from hostres.settings import MachineSettings
 from hostres.state import MachineState, StateFile
-from hostres.succession import takeover
+from hostres.stillness import Stillness
 from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
 from hostres.tickets import MAX_TICKETS, Record, TicketFolder
-from hostres.turnaround import Turnaround, after_turns
-from hostres.watching import Watcher
+from hostres.turnaround import Turnaround
+from hostres.usher import Usher
 
 
 class Machine:
@@ -55,6 +51,7 @@ class Machine:
         looks: How often a waiter of this process looked.
         safety_net_looks: How often one looked although nothing had woken it.
         safety_net_progress: How often that was what made progress; expected to stay 0.
+        inherit: Admits a waiting ticket without the gate, if it may go whatever others want; see `Heirs.inherit`.
 
     """
 
@@ -68,11 +65,12 @@ class Machine:
         self._state_file = StateFile(str(self.folder))
         self._turnaround = Turnaround(self._gate)
         self._sweeper = Sweeper(self.tickets)
-        self._watcher = Watcher(self.tickets, self._sweeper)
-        self._seating = Seating(self.tickets, self._sweeper)
-        self._rouser = Rouser(self.tickets)
         self.settings = settings
         self._heirs = Heirs(self.tickets, self._sweeper)
+        self._usher = Usher(
+            self._places[0], self.tickets, self._sweeper, self._heirs, self._state_file, self._turnaround
+        )
+        self.inherit: Final = self._heirs.inherit
         self._ended: deque[Ticket] = deque()
         """Those that hold no longer, since the last ask."""
         self._left: Left | None = None
@@ -84,7 +82,7 @@ class Machine:
         """Return the capacities that the next ask will meet, read without the gate."""
         return self._profile.expected()
 
-    def ask(self, record: Record, *, asker: Asker | None = None, until: float | None = None) -> Ticket:
+    def ask(self, record: Record, *, asker: Asker = ALONE, until: float | None = None) -> Ticket:
         """Make a ticket: holding at once if the queue lets it go, else waiting.
 
         Args:
@@ -99,7 +97,7 @@ class Machine:
         """
         self._check_folders()
         try:
-            return self._gate.hold(until, self._ask, record, asker or Asker())
+            return self._gate.hold(until, self._ask, record, asker)
         except OSError as error:
             raise unavailable("no ticket could be made", error) from error
 
@@ -127,22 +125,15 @@ class Machine:
 
         """
         try:
+            if unprompted and self._usher.finds_the_same(ticket):
+                self.looks += 1
+                self.safety_net_looks += 1
+                return False
+            if not unprompted and not hung and ticket.only_lives():
+                return False
             return self._gate.hold(until, self._look_now, ticket, hung, unprompted)
         except OSError as error:
             raise unavailable("the queue could not be read", error) from error
-
-    def inherit(self, ticket: Ticket, hung: Collection[str]) -> bool:
-        """Admit a waiting ticket without the gate, if it may go whatever others want: see `hostres.heirs`.
-
-        Args:
-            ticket: A ticket of this process.
-            hung: Keys of watched tickets that hung up.
-
-        Returns:
-            Whether it is admitted; if not, it must look.
-
-        """
-        return self._heirs.inherit(ticket, hung)
 
     def released(self, ticket: Ticket) -> None:
         """Take note that this process has closed a ticket that held; the next ask removes its name."""
@@ -168,16 +159,15 @@ class Machine:
                 self.tickets.disown(listing)
             if listing.inherited:
                 before_ns = self._turnaround.read()
-                self._count(before_ns, self._heirs.turnaround_ns(before_ns, listing))
-            for dead in self._sweeper.tidy(listing):
-                self._tell_of(dead, listing)
+                self._usher.count(before_ns, self._heirs.turnaround_ns(before_ns, listing))
+            dead = self._sweeper.tidy(listing)
             state = self._settled = self._agree_on_rules(self._profile.in_force(listing), listing)
             if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
                 raise HostlerError(
                     Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
                 )
             number = max(listing.highest + 1, state.next_ticket)
-            return self._enter(number, record, asker, listing, state)
+            return self._enter(number, record, asker, listing, state, dead)
         finally:
             self._sweeper.sweep()
 
@@ -202,29 +192,38 @@ class Machine:
                 if ticket.withdrawn or (unprompted and ticket.need_not_look()):
                     return False
                 self.looks += 1
-                words = ticket.lock.drain()  # under the gate: whatever is changed afterwards comes with another poke
+                words = ticket.heard()  # under the gate: whatever is changed afterwards comes with another poke
                 adapted = ticket.adapts is not None and self._adapt(ticket)
                 names = self.tickets.names()
                 plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons.told)
-                if plain and ticket.waiting.name in names and self._takes_over(ticket, names, hung):
+                if plain and ticket.waiting.name in names and self._usher.takes_over(ticket, names, hung):
                     return True
                 listing = self.tickets.listing(names)
                 self._sweeper.inherited(listing)
-                dozed = self._stand_up(ticket, listing)
+                dozed = self._usher.stand_up(ticket, listing)
                 thorough = adapted or dozed or unprompted or LOOK in words or not (words or hung)
-                return self._see(ticket, listing, hung, thorough=thorough, unprompted=unprompted)
+                state = self._profile.agreed(listing)
+                admitted = self._see(ticket, listing, state, hung, thorough=thorough, unprompted=unprompted)
+                ticket.stillness = Stillness.of(ticket, names, listing, state) if unprompted and not admitted else None
+                return admitted
         finally:
             self._sweeper.sweep()
 
     def _see(
-        self, ticket: Ticket, listing: Listing, hung: Collection[str], *, thorough: bool, unprompted: bool
+        self,
+        ticket: Ticket,
+        listing: Listing,
+        state: MachineState,
+        hung: Collection[str],
+        *,
+        thorough: bool,
+        unprompted: bool,
     ) -> bool:
-        state = self._profile.agreed(listing)
         before = set[int]()
         if unprompted:  # of whom a living heir is just about to see the end does not count
             before.update(entry.number for entry in listing.entries)
             before.difference_update(entry.after for entry in listing.waiting)
-        admitted = self._look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
+        admitted = self._usher.look(ticket, listing, state, hung=hung, thorough=thorough, unprompted=unprompted)
         if not admitted and ticket.host == 0:
             check_claims(ticket.record.claims, state.capacity)  # the capacity may have been lowered meanwhile
         if unprompted:
@@ -234,7 +233,15 @@ class Machine:
                 self.safety_net_progress += 1
         return admitted
 
-    def _enter(self, number: int, record: Record, asker: Asker, listing: Listing, state: MachineState) -> Ticket:
+    def _enter(
+        self,
+        number: int,
+        record: Record,
+        asker: Asker,
+        listing: Listing,
+        state: MachineState,
+        dead: Sequence[Entry],
+    ) -> Ticket:
         host = asker.host(listing, self.tickets) if asker.parents else None
         held = self.tickets.demand(host) if host is not None else None
         asked, record = record, self._physical(record, state, held)
@@ -242,19 +249,24 @@ class Machine:
         if host is not None and held is not None:
             check_part(demand, host, held)
         line = listing.line(host)
-        room = self._seating.has_room(demand, listing, host, state)
+        seating = self._usher.seating
+        room = seating.has_room(demand, listing, host, state)
         go = room and not line.waiting
         if room and not go:
             patience_ns = state.patience_ns(self._turnaround.read())
-            go = number in self._seating.who_may_go(listing, host, state, patience_ns=patience_ns, newcomer=demand)
+            go = number in seating.who_may_go(listing, host, state, patience_ns=patience_ns, newcomer=demand)
         if host is not None and not go:
             check_wait(asker, host, self.tickets.place)
+        if go or listing.nested or not listing.lookouts:  # else whoever watches them comes to see that they have ended
+            self._sweeper.bury_names(dead, below=listing.highest)
+            for entry in dead:
+                self._tell_of(entry, listing)
         if go:
             for chief in line.lookouts[:1]:
                 self._poke(chief, WATCH)  # the new holder
         nonce = nonce_of(record.priority)
         parents = (host.number, *host.parents) if host is not None else ()
-        cpus = self._cpus(number, record, host, listing, state) if go else ""
+        cpus = self._usher.cpus(number, record, host, listing, state) if go else ""
         heir = None if room or parents or self._adapts(asked) else self._heirs.born(demand, nonce, listing, state)
         name = heir[0].name if heir else name_of(number, nonce, HOLDING if go else WAITING, parents) + cpus
         self.tickets.write(number, record)
@@ -269,11 +281,13 @@ class Machine:
             ticket.be_called(*heir)
         took_part(ticket, asker)
         if go:
-            self._hold(ticket)
+            self._usher.hold(ticket)
             return ticket
         try:
             line.add(ticket.waiting)
-            self._look(ticket, listing, state, thorough=room)
+            self._usher.look(ticket, listing, state, thorough=room)
+            if listing.lookouts[:1] == [ticket.waiting]:
+                self._sweeper.bury_names(dead, below=listing.highest)  # whoever watched them has gone too
         except BaseException:
             ticket.withdraw()
             ticket.unwatch()
@@ -289,7 +303,7 @@ class Machine:
             record: As for `ask`.
 
         """
-        state = self._state_file.known()
+        state = self._state_file.unchanged()
         if state is None or state is not self._settled or (state.real_memory and MEMORY in record.claims):
             return None
         asked, record = record, self._physical(record, state, None)
@@ -310,7 +324,7 @@ class Machine:
             lock.discard()
             raise
         ticket = self._made(demand, nonce, lock, record, asked)
-        self._hold(ticket)
+        self._usher.hold(ticket)
         return ticket
 
     def _physical(self, record: Record, state: MachineState, held: Demand | None) -> Record:
@@ -325,7 +339,7 @@ class Machine:
             HostlerError: `invalid-claims`.
 
         """
-        check_claims(record.claims, room_of(state.capacity, held))
+        check_claims(record.claims, state.capacity if held is None else room_of(state.capacity, held))
         policy = self.settings.claims
         if policy is None:
             return record
@@ -345,112 +359,6 @@ class Machine:
         self.tickets.known[ticket.key] = demand
         return ticket
 
-    def _look(
-        self,
-        ticket: Ticket,
-        listing: Listing,
-        state: MachineState,
-        *,
-        hung: Collection[str] = (),
-        thorough: bool,
-        unprompted: bool = False,
-    ) -> bool:
-        """Look the long way: watch whom it must, see who may go, tell whoever must know, and admit it if it may.
-
-        Args:
-            ticket: A ticket of this process, waiting.
-            listing: What `t/` holds.
-            state: What the processes agree on.
-            hung: As for `look`.
-            thorough: See who may go even if nothing has changed among those that it watches.
-            unprompted: As for `look`.
-
-        """
-        me, watched = ticket.waiting, set(ticket.watches)
-        swept = self._watcher.watch(ticket, listing, hung, unprompted=unprompted)
-        gone = watched - ticket.watches.keys()
-        before_ns = self._turnaround.read()
-        turnaround_ns = after_turns(before_ns, _turns(swept), boot_ns())
-        host = listing.host(me)
-        line = listing.line(host)
-        moved, ticket.host = ticket.host != (host.number if host else 0), host.number if host else 0
-        settled = not (thorough or moved or hung or swept or gone)
-        may_go: tuple[int, ...] = ()
-        to_look = set[Entry]()
-        if not settled:
-            patience_ns = state.patience_ns(turnaround_ns)
-            may_go = self._seating.who_may_go(listing, host, state, patience_ns=patience_ns)
-            to_look = self._rouser.let_doze(ticket, listing, line, may_go)
-            if to_look:
-                may_go = self._seating.who_may_go(listing, host, state, patience_ns=patience_ns)
-        awake, lookouts = line.awake, line.lookouts
-        mine = awake.index(me)
-        self._take_place(ticket, host, mine, unprompted=unprompted)
-        admitted = ticket.number in may_go
-        going = [entry for entry in awake if entry.number in may_go and entry != me]
-        if admitted or hung or swept or to_look or unprompted or mine == 0 or lookouts[:1] == [me]:
-            to_look.update(going)
-        to_watch = set(self._rouser.to_rouse(ticket, awake, going, unprompted=unprompted))
-        if moved or (admitted and (line.holding or line.waiting[0] != me)):
-            # it has a new predecessor, or more to watch than this ticket
-            to_watch.update([entry for entry in awake[mine + 1 : mine + 2] if not entry.after])
-        if admitted and (line.holding or line.waiting[0] != me):
-            to_watch.update([entry for entry in lookouts if entry != me][:1])  # the new holder
-        for entry in sorted((to_look | to_watch) - {me}):
-            # as long as somebody has not moved that may go, whoever comes to be the chief must see to it
-            there = self._poke(entry, LOOK if entry in to_look or going else WATCH)
-            if not there and self._sweeper.dead(entry, listing):
-                self._poke(me)  # it looks again, as that one would have been first
-        if not settled:
-            ticket.summons.note(() if admitted else going, to_look | to_watch)
-        if admitted:
-            self._admit(ticket, self._cpus(ticket.number, ticket.record, host, listing, state))
-        elif not (settled or ticket.parents or ticket.adapts is not None):
-            self._heirs.see(ticket, listing, state)
-        self._count(before_ns, turnaround_ns)
-        return admitted
-
-    def _take_place(self, ticket: Ticket, host: Entry | None, place: int, *, unprompted: bool) -> None:
-        """Let a ticket know where it stands in its line, and leave the sign of that if it is to look after it."""
-        ticket.rank = min(place, 2)
-        # the record of a ticket, as a change of its FIFO would let it seem to have been admitted just now
-        ticket.pulse.place = f"{self.folder}/{PULSE}" if host is None else self.tickets.path(f"{host.number}{RECORD}")
-        if unprompted or place <= 1:
-            ticket.pulse.leave(again=unprompted)
-
-    def _takes_over(self, ticket: Ticket, names: Collection[str], hung: Collection[str]) -> bool:
-        """Admit a ticket the short way, if it is plain that it may go and nobody else might who might not before.
-
-        Args:
-            ticket: A ticket that waits for the machine and that nothing but a hang-up has woken: whatever else may
-                have changed who may go comes with a poke.
-            names: The names in `t/`.
-            hung: Keys of watched tickets that hung up.
-
-        """
-        found = takeover(names, ticket.number, ticket.watches.keys(), hung, self.tickets.known)
-        if found is None:
-            return False
-        state = self._state_file.known()
-        if state is None or (state.real_memory and MEMORY in ticket.demand.units):
-            return False  # what there is of memory the names do not tell
-        for key in hung:
-            if is_locked(ticket.watches[key]):
-                return False
-        before_ns, now_ns = self._turnaround.read(), boot_ns()
-        dead, holders = found.dead.values(), found.holders.values()
-        turnaround_ns = after_turns(before_ns, dead, now_ns)
-        patience_ns = state.patience_ns(min(before_ns, turnaround_ns))
-        if not succeeds(ticket.demand, dead, holders, state.capacity, patience_ns=patience_ns, now_boot_ns=now_ns):
-            return False
-        if found.holders and found.next_one:
-            poke(self.tickets.path(found.next_one), WATCH)  # it watches nobody but this ticket
-        self._admit(ticket, affinity.suffix(ticket.record.claims, found.holders, state.capacity))
-        self._count(before_ns, turnaround_ns)
-        for name, demand in found.dead.items():
-            self._sweeper.bury_name(name, demand.number, below=ticket.number)
-        return True
-
     def _adapt(self, ticket: Ticket) -> bool:
         """Let a waiting ticket that takes all there is take what there is by now; return whether that has changed.
 
@@ -465,7 +373,7 @@ class Machine:
         if policy is None or ticket.adapts is None:
             return False
         listing = self.tickets.scan()
-        self._stand_up(ticket, listing)
+        self._usher.stand_up(ticket, listing)
         host = listing.host(ticket.waiting)
         room = self._profile.agreed(listing).capacity if host is None else self.tickets.demand(host).units
         record = ticket.record._replace(claims=policy.physical(ticket.adapts, room))
@@ -481,59 +389,6 @@ class Machine:
         self.tickets.sweep_name(os.path.basename(old.place))  # noqa: PTH119  a plain string
         old.close()
         return True
-
-    def _stand_up(self, ticket: Ticket, listing: Listing) -> bool:
-        """Let a ticket doze no longer if others let it; return whether it stands otherwise than it thought.
-
-        Raises:
-            HostlerError: `ownership-lost`: it is not in its line.
-
-        """
-        line = listing.line(listing.host(ticket.waiting))
-        if ticket.waiting in line.waiting:
-            return False
-        me = ticket.waiting.in_state(WAITING)
-        if me in line.waiting:
-            ticket.be_called(me)
-            return True
-        asleep = ticket.entry(DOZING)
-        if asleep not in line.waiting:
-            raise HostlerError(Code.OWNERSHIP_LOST, f"ticket {ticket.number} was removed while it waited", "ask again")
-        ticket.be_called(asleep)
-        ticket.lock.rename(self.tickets.path(me.name))
-        ticket.be_called(me)
-        listing.replace(asleep, WAITING)
-        self.tickets.disown(listing)  # as it stands before some of them again
-        return True
-
-    def _cpus(self, number: int, record: Record, host: Entry | None, listing: Listing, state: MachineState) -> str:
-        if affinity.CPU not in record.claims:
-            return ""
-        within = affinity.of_name(host.name) if host is not None else ()
-        if host is not None and not within:
-            return ""  # that one has no CPUs of its own to give away
-        names = [entry.name for entry in listing.line(host).holding] + promised(listing.line(host).waiting, number)
-        return affinity.suffix(record.claims, names, state.capacity, within=within)
-
-    def _admit(self, ticket: Ticket, cpus: str) -> None:
-        """Let a waiting ticket hold: the rename is the commit."""
-        ticket.lock.rename(self.tickets.path(name_of(ticket.number, ticket.nonce, HOLDING, ticket.parents) + cpus))
-        self._hold(ticket)
-
-    def _count(self, before_ns: int, turnaround_ns: int) -> None:
-        """Write down how long a turn takes now; after the commit, as it is advice."""
-        if turnaround_ns != before_ns:
-            try:  # noqa: SIM105  on the way of every hand-over
-                self._turnaround.write(turnaround_ns)
-            except OSError:
-                pass  # a full disk must not stop it
-
-    def _hold(self, ticket: Ticket) -> None:
-        ticket.admitted_boot_ns = boot_ns()
-        ticket.holding = True
-        self._sweeper.own(ticket.key)
-        if ticket.watches:
-            ticket.unwatch()
 
     def _agree_on_rules(self, state: MachineState, listing: Listing) -> MachineState:
         """Put in force what this process sets of the rules by which all go."""
@@ -558,8 +413,3 @@ class Machine:
         for place in self._places:
             if not is_private_folder(place):
                 private_folder(Path(place))
-
-
-def _turns(swept: Mapping[Entry, Demand | None]) -> list[Demand]:
-    """Return those of the dead whose turn has just ended; a part has none of its own."""
-    return [demand for entry, demand in swept.items() if demand and entry.state == HOLDING and not entry.parents]

@@ -98,6 +98,9 @@ class Asker(NamedTuple):
         return entry
 
 
+ALONE: Final = Asker()
+"""Whoever runs under no lease."""
+
 _parts: Final[weakref.WeakSet[Ticket]] = weakref.WeakSet()
 """What the threads of this process have inside tickets; guarded as descriptors are, so that a fork finds it whole."""
 
@@ -110,16 +113,14 @@ def took_part(ticket: Ticket, asker: Asker) -> None:
             _parts.add(ticket)
 
 
-def room_of(capacity: Mapping[str, int], held: Demand | None) -> Mapping[str, int]:
+def room_of(capacity: Mapping[str, int], held: Demand) -> Mapping[str, int]:
     """Return what may be claimed at most: what a lease holds it goes on holding, however little there is by now.
 
     Args:
         capacity: Resource → units, of the machine.
-        held: What the lease holds under which it is claimed, None if it is claimed on the machine.
+        held: What the lease holds under which it is claimed.
 
     """
-    if held is None:
-        return capacity
     more = {name: units for name, units in held.units.items() if name[0] != KEY and units > capacity.get(name, 0)}
     return {**capacity, **more}
 

@@ -7,7 +7,7 @@ they do, and of those that it has asked for a sign of life, which is that they t
 from collections.abc import Collection, Iterable, Sequence
 
 from hostres.listing import DOZING, Entry, Line, Listing
-from hostres.locks import is_unread
+from hostres.locks import ALIVE, has_unread, is_unread, poke
 from hostres.ticket import Ticket
 from hostres.tickets import TicketFolder
 
@@ -32,6 +32,8 @@ class Rouser:
 
         """
         concerned: set[Entry] = set()
+        if not (ticket.summons.told or ticket.roused.told):
+            return concerned
         silent = ticket.summons.silent([entry for entry in line.awake if entry.number in may_go])
         for entry in {*silent, *ticket.roused.silent(self._deaf(ticket, line.awake))}:
             if entry.key != ticket.key:
@@ -54,12 +56,32 @@ class Rouser:
             unprompted: Nothing has woken it: then whoever is first is asked, as it may be for want of that one.
 
         """
+        if not (unprompted or ticket.summons.told or ticket.roused.told):
+            return []
         deaf = self._deaf(ticket, awake)
         ticket.roused.note(deaf, ())  # who has heard it and is roused again has heard nothing yet
         slow = [*ticket.summons.slow(going), *ticket.roused.slow(deaf)]
         roused = to_rouse(awake, ticket.waiting, slow, chief=unprompted and awake[0] != ticket.waiting)
         ticket.roused.note({*deaf, *roused}, roused, hasty=bool(slow) or ticket.rank > 1)
         return roused
+
+    def all_move(self, ticket: Ticket, chief: Entry | None) -> bool:
+        """Return whether nobody is expected to move but who has; then the first of the line is asked once more.
+
+        Args:
+            ticket: Who asks.
+            chief: Who is asked, None if that is itself the first.
+
+        """
+        if ticket.summons.told or any(key != (chief and chief.key) for key in ticket.roused.told):
+            return False
+        if chief is None:
+            return True
+        fd = ticket.watches.get(chief.key)
+        if fd is None or has_unread(fd) or not poke(self._tickets.path(chief.name), ALIVE):
+            return False
+        ticket.roused.note_again(chief)
+        return True
 
     def _deaf(self, ticket: Ticket, awake: Iterable[Entry]) -> list[Entry]:
         """Return those that *ticket* has roused and that have not heard it."""

@@ -24,7 +24,9 @@ class Seating:
         self._sweeper = sweeper
 
     def has_room(self, demand: Demand, listing: Listing, host: Entry | None, state: MachineState) -> bool:
-        """Return whether there is room for a newcomer beside the holders: without, it waits, whatever others want.
+        """Return whether there is room for a newcomer: without, it waits, whatever else others want.
+
+        Beside the holders the oldest waiter has its place, if it fits there, and no priority stands before it.
 
         Args:
             demand: What it wants.
@@ -35,7 +37,14 @@ class Seating:
         """
         line = listing.line(host)
         holders = self._demands(line.holding, listing)
-        return fits_beside(demand, holders, self._capacity(line, host, state, (demand,)))
+        capacity = self._capacity(line, host, state, (demand,))
+        if not fits_beside(demand, holders, capacity):
+            return False
+        if demand.priority or not all(entry.nonce.isalnum() for entry in line.waiting):
+            return True
+        oldest = self._demands(line.awake[:1], listing)
+        first = [entry for entry in oldest if fits_beside(entry, holders, capacity)]
+        return not first or fits_beside(demand, [*holders, *first], capacity)
 
     def who_may_go(
         self,

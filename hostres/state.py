@@ -85,6 +85,14 @@ class StateFile:
             self._seen = seen
         return self._state
 
+    def unchanged(self) -> MachineState | None:
+        """Return the state if its file is the one that was read last, else None."""
+        try:
+            status = os.lstat(self.place)
+        except OSError:
+            return None
+        return self._state if (status.st_ino, status.st_mtime_ns, status.st_ctime_ns) == self._seen else None
+
     def known(self) -> MachineState | None:
         """Return the state, None if there is none that can be understood."""
         try:

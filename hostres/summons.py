@@ -52,6 +52,10 @@ class Summons:
             entry.key: before.get(entry.key, now) for entry in expected if entry.key in before or entry in told
         }
 
+    def note_again(self, entry: Entry) -> None:
+        """Take note that *entry* alone is expected to move, and was told just now."""
+        self.told, self._hasty = {entry.key: self._clock()}, False
+
     def due(self) -> float | None:
         """Return the monotonic second at which to look for those told, None if there are none."""
         now = self._clock()

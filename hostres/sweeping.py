@@ -5,6 +5,7 @@ admitted. Whoever is killed in between leaves names that are found dead again.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from hostres import descriptors
@@ -45,11 +46,14 @@ class Sweeper:
     def tidy(self, listing: Listing) -> list[Entry]:
         """Take the dead out as far as a bounded number of probes finds them, those first that were ours.
 
+        Where somebody looks after the line each of them is watched, so that only what was ours is probed: who has given
+        it back just now finds it free.
+
         Args:
-            listing: What `t/` holds; what is removed is taken out.
+            listing: What `t/` holds; the dead are taken out.
 
         Returns:
-            The dead of which it may be that nobody else has seen them end.
+            The dead whose names are still there, as others may be about to see that they have ended.
 
         Raises:
             HostlerError: `unsafe-state`: a folder has a name that only a file of ours can have.
@@ -61,7 +65,10 @@ class Sweeper:
         highest = listing.highest  # stays known until there is a higher one
         for number in listing.records.difference([highest], (entry.number for entry in listing.entries)):
             self._tickets.sweep_name(f"{number}{RECORD}")
-        entries = [entry for entry in listing.entries if entry.key not in self._own]
+        if listing.lookouts and not listing.nested:
+            entries = [entry for entry in listing.holding if entry.key in self._released]
+        else:
+            entries = [entry for entry in listing.entries if entry.key not in self._own]
         if len(entries) > self.PROBES:
             self._turn = (self._turn + self.PROBES) % len(entries)
             released = set(self._released)
@@ -70,11 +77,10 @@ class Sweeper:
         heirs = {entry.after for entry in listing.waiting}
         found = []
         for entry in entries[: self.PROBES]:
-            if entry.state != HOLDING or entry.number not in heirs:
-                if self.dead(entry, listing):
-                    found.append(entry)
-            elif not self._tickets.is_live(entry):
-                listing.forget(entry)  # its name is left to its heir, which is about to see that it has held
+            if not self._tickets.is_live(entry):
+                listing.forget(entry)
+                if entry.state != HOLDING or entry.number not in heirs:
+                    found.append(entry)  # else its name is left to its heir, which is about to see that it has held
         return found
 
     def inherited(self, listing: Listing) -> None:
@@ -115,6 +121,11 @@ class Sweeper:
         self._nobodys.append(name)
         if number < below:
             self._nobodys.append(f"{number}{RECORD}")
+
+    def bury_names(self, dead: Iterable[Entry], *, below: int) -> None:
+        """Let `sweep` remove tickets that are dead and taken out of the listing; see `bury_name`."""
+        for entry in dead:
+            self.bury_name(entry.name, entry.number, below=below)
 
     def sweep(self) -> None:
         """Remove the files of the dead, a FIFO before its record, as a record without one is nobody's."""

@@ -1,7 +1,7 @@
 """One ticket as its own process holds it: first waiting, then perhaps holding."""
 
 # Plain strings on the hot path.
-# ruff: noqa: PTH108, PTH120, PTH208
+# ruff: noqa: PTH108, PTH116, PTH120, PTH208
 
 import contextlib
 import functools
@@ -10,15 +10,18 @@ import select
 import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hostres import descriptors
 from hostres.listing import DOZING, WAITING, Entry, name_of
-from hostres.locks import WATCH, FifoLock
+from hostres.locks import ALIVE, WATCH, FifoLock
 from hostres.pulse import Pulse
 from hostres.queue import Demand
 from hostres.summons import Summons
 from hostres.tickets import Record
+
+if TYPE_CHECKING:
+    from hostres.stillness import Stillness
 
 
 class Inheritance(NamedTuple):
@@ -46,7 +49,6 @@ class Ticket:
         demand: What it claims, as the queue sees it.
         record: What it claims, as it is written.
         key: What stays of its name when its state changes.
-        waiting: What others see of it while it waits.
         holding: Whether it is admitted.
         admitted_boot_ns: When, read after the rename that admitted it.
         watches: What it waits for: key of another ticket → descriptor that hangs up when that one dies.
@@ -56,6 +58,7 @@ class Ticket:
         unit: The thread that holds it as a part of another.
         adapts: What was asked for, if what that takes follows what there is as long as it waits, else None.
         inheritance: What it comes into, if it is the heir of another ticket, else None.
+        stillness: What it found when it last looked, if nothing had prompted that.
 
     """
 
@@ -64,17 +67,20 @@ class Ticket:
     ) -> None:
         self.number: Final = demand.number
         self.parents = parents
-        self.be_born_again(demand, nonce, lock, record)
+        self._claim(demand, nonce, lock, record)
         self.host = parents[0] if parents else 0
         self.unit = 0
         self.adapts: Mapping[str, int] | None = None
         self.inheritance: Inheritance | None = None
+        self.stillness: Stillness | None = None
         self.holding = False
         self.admitted_boot_ns = 0
         self.watches: dict[str, int] = {}
         self.rank = 0
         self.withdrawn = False
         self._interval_s = self._look_s = 0.0
+        self._heard = b""
+        self._tickets = self._counted_ns = 0
         self.mutex = threading.Lock()
         """Held to admit or withdraw it: one of the two wins."""
 
@@ -93,14 +99,23 @@ class Ticket:
         """Whether somebody looks after its line."""
         return Pulse()
 
+    @functools.cached_property
+    def waiting(self) -> Entry:
+        """What others see of it while it waits; likewise."""
+        return Entry(
+            self.number, self.nonce, WAITING, name_of(self.number, self.nonce, WAITING, self.parents), self.parents
+        )
+
     def be_born_again(self, demand: Demand, nonce: str, lock: FifoLock, record: Record) -> None:
         """Let it claim something else from now on, in a FIFO of its own under the same number."""
+        self._claim(demand, nonce, lock, record)
+        del self.waiting
+
+    def _claim(self, demand: Demand, nonce: str, lock: FifoLock, record: Record) -> None:
         self.nonce = nonce
         self.lock = lock
         self.record = record
-        name = name_of(self.number, nonce, WAITING, self.parents)
-        self.waiting = Entry(self.number, nonce, WAITING, name, self.parents)
-        self.key = self.waiting.key
+        self.key = f"{self.number}.{nonce}"
         self.demand = demand
 
     def be_called(self, waiting: Entry, inheritance: Inheritance | None = None) -> None:
@@ -128,11 +143,14 @@ class Ticket:
         """Return the same, after it has seen to the line only."""
         if self.rank < 2:
             return self._look_s
+        folder = os.path.dirname(self.lock.place)
         try:
-            tickets = len(os.listdir(os.path.dirname(self.lock.place))) // 2  # at most so many wait
+            changed_ns = os.stat(folder).st_mtime_ns
+            if changed_ns != self._counted_ns:
+                self._tickets, self._counted_ns = len(os.listdir(folder)) // 2, changed_ns  # at most so many wait
         except OSError:
-            tickets = 0  # the folder is gone: soon, so that it is told
-        return min(self._look_s, self.pulse.due(self._interval_s, tickets))
+            self._tickets = 0  # the folder is gone: soon, so that it is told
+        return min(self._look_s, self.pulse.due(self._interval_s, self._tickets))
 
     def must_look(self) -> bool:
         """Return whether it must look, nothing having happened: it is time, or nobody else does."""
@@ -160,6 +178,27 @@ class Ticket:
             poll.register(fd, 0)
         events = poll.poll(max(0.0, timeout_s) * 1000)
         return [keys[fd] for fd, _ in events if fd in keys] if events else None
+
+    def heard(self) -> bytes:
+        """Take and return what others have told it."""
+        heard, self._heard = self._heard + self.lock.drain(), b""
+        return heard
+
+    def only_lives(self) -> bool:
+        """Return whether all that woke it was to know that it lives: it is the first of its line, and where it was.
+
+        Anybody else finds out that it has come to be the first.
+        """
+        if self.rank:
+            return False
+        with self.mutex:
+            if self.withdrawn or self.holding:
+                return False
+            self._heard = self.heard()
+            if not self._heard or self._heard.strip(ALIVE) or not self.lock.still_there():
+                return False
+            self._heard = b""
+            return True
 
     def wake(self) -> None:
         """Make whoever polls it return, from another thread or a signal handler."""

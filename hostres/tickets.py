@@ -69,9 +69,9 @@ class Record(NamedTuple):
     def to_json(self) -> bytes:
         """Return its bytes on disk."""
         claims = ",".join([f'"{name}":{units}' for name, units in self.claims.items()])
-        keys = ",".join([f'"{digest}"' for digest in self.keys])
+        keys = ",".join([f'"{digest}"' for digest in self.keys]) if self.keys else ""
         words = ",".join(map(_ENCODE, _shortened(self.command))) if self.command else ""
-        name = _ENCODE(_cut(self.name, _MOST))
+        name = _ENCODE(_cut(self.name, _MOST)) if self.name else '""'
         return (
             f'{{"format":{_FORMAT},"claims":{{{claims}}},"keys":[{keys}],"asked_boot_ns":{self.asked_boot_ns},'
             f'"priority":{self.priority},"name":{name},"pid":{self.pid},"command":[{words}]}}'
@@ -119,7 +119,7 @@ class TicketFolder:
 
     def __init__(self, place: str) -> None:
         self.place = place
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, Entry | int] = {}
         self.known: dict[str, Demand] = {}
         """What tickets claim, by key, as far as that need not be read any more."""
 

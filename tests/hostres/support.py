@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import pytest
+
 from hostres.coordinator import Coordinator
-from hostres.errors import HostlerError
+from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.gate import Gate
 from hostres.lease import Lease
@@ -136,6 +138,11 @@ def holder(claims: dict[str, int], *, explicit: dict[str, int] | None = None, na
 def coordinator(**explicit: int) -> Coordinator:
     """This process's coordinator; underscores stand for hyphens."""
     return Coordinator(machine_folder(os.environ), explicit={key.replace("_", "-"): n for key, n in explicit.items()})
+
+
+def refused(code: Code, match: str | None = None) -> "pytest.RaisesExc[HostlerError]":
+    """Expect an error of a code."""
+    return pytest.raises(HostlerError, match=match, check=lambda error: error.code is code)
 
 
 @contextlib.contextmanager

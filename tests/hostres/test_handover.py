@@ -260,6 +260,7 @@ def test_a_hang_up_updates_the_average_turn_and_an_old_corpse_does_not() -> None
 def test_without_hang_ups_and_pokes_the_safety_net_still_makes_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """The net is there, and it is counted: a broken wake-up would be seen."""
     monkeypatch.setattr("hostres.machine.poke", lambda *_: False)
+    monkeypatch.setattr("hostres.usher.poke", lambda *_: False)
     monkeypatch.setattr("hostres.ticket.Ticket.hung", lambda *_: frozenset())
     monkeypatch.setattr("hostres.poller.SAFETY_NET_S", (0.05, 0.05, 0.05))
     with coordinator(x=1) as machine:

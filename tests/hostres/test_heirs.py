@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import random
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -14,144 +13,28 @@ import pytest
 from hostres.affinity import of_name
 from hostres.capacities import set_capacities
 from hostres.claim_policy import ClaimPolicy
-from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.gate import Gate
-from hostres.heirs import predecessor, promised
+from hostres.heirs import promised
 from hostres.inspection import inspect
-from hostres.listing import DOZING, HEIR, Entry, Listing
+from hostres.listing import DOZING, HEIR, Listing
 from hostres.locks import poke
-from hostres.machine import Machine
-from hostres.nesting import Asker, Parent
 from hostres.patience import Patience
-from hostres.queue import Demand
 from hostres.revocation import revoke
-from hostres.settings import MachineSettings
-from hostres.survey import survey
-from hostres.ticket import Ticket
-from hostres.tickets import Record
 from hostres.turnaround import read_turnaround
-from tests.hostres.support import LIMIT_S, children, coordinator, eventually, excess, rows, stop, waiting
-
-# -- whose heir a waiter may be ----------------------------------------------------------------------------------------
+from tests.hostres.crowd import Crowd
+from tests.hostres.support import LIMIT_S, children, coordinator, eventually, rows, stop, waiting
+from tests.hostres.walk import Walk
 
 X = {"x": 1}
-ROOM = {"x": 1, "y": 2, "cpu": 1}
-
-
-def whose(
-    *names: str,
-    me: dict[str, int] | None = None,
-    claims: dict[int, dict[str, int]] | None = None,
-    room: dict[str, int] | None = None,
-    priority: int = 0,
-    allowed: set[int] | None = None,
-) -> int | None:
-    """Return the number of the one whose heir ticket 9 may be."""
-
-    def demand_of(entry: Entry) -> Demand | None:
-        units = (claims or {}).get(entry.number, X)
-        return Demand(number=entry.number, units=units, asked_boot_ns=0) if units else None
-
-    heir = Demand(number=9, units=me or X, asked_boot_ns=0, priority=priority)
-    found = predecessor(Listing.of(names), heir, demand_of, room or ROOM, lambda: allowed or {0})
-    return found.number if found else None
-
-
-def test_who_wants_what_the_only_one_before_it_holds_or_is_to_hold_is_its_heir() -> None:
-    assert whose("h.1.a") == 1
-    assert whose("h.1.a", "h.2.b", claims={2: {"y": 1}}) == 1
-    assert whose("w.1.a") == 1
-    assert whose("h.1.a", "n.2.b.1") == 2
-    assert whose("h.1.a", "n.2.b.1", "n.3.c.2", "w.10.d") == 3
-
-
-@pytest.mark.parametrize(
-    "names",
-    [(), ("h.1.a", "h.2.b"), ("w.1.a", "w.2.b"), ("z.1.a",), ("h.1.a", "z.2.b"), ("h.1.a", "w.2.b+1"),
-     ("h.1.a", "n.2.b.1", "w.10.c-1"), ("h.1.a", "s.2.1.b"), ("h.1.a", "w.2.1.b")],
-    ids=["nobody", "two alike", "one that is no heir", "a dozing one", "a dozing one behind a holder", "a priority",
-         "a priority behind it", "a part", "one that waits for a part"],
-)  # fmt: skip
-def test_who_might_not_be_the_only_one_to_go_is_no_heir(names: tuple[str, ...]) -> None:
-    assert whose(*names) is None
-
-
-def test_who_fits_beside_the_other_or_wants_something_else_is_no_heir() -> None:
-    assert whose("h.1.a", room={"x": 2}) is None
-    assert whose("h.1.a", me={"x": 1, "y": 1}) is None
-    assert whose("h.1.a", claims={1: {}}) is None  # its record cannot be read
-    assert whose("h.1.a", priority=1) is None
-    assert whose("h.1.a", "h.2.b", claims={2: {"x": 1, "y": 1}}) is None  # as after a capacity was lowered
-    assert whose("w.1.a", "h.2.b", claims={1: {"y": 1}}) is None
-
-
-def test_who_claims_processors_gets_just_those_of_its_predecessor() -> None:
-    one = {"cpu": 1}
-    assert whose("h.1.a.1", me=one, claims={1: one}) == 1
-    assert whose("h.1.a.1", "n.2.b.1.1", me=one, claims={1: one, 2: one}) == 2
-    assert whose("h.1.a", me=one, claims={1: one}) is None  # it has none of its own
-    assert whose("h.1.a.2", me=one, claims={1: one}) is None  # which the waiter may not use
-    assert whose("w.1.a", me=one, claims={1: one}) is None  # nobody knows which it will get
-
 
 # -- by hand -----------------------------------------------------------------------------------------------------------
 
 
-class Crowd:
-    """Tickets of several processes, moved by hand."""
-
-    def __init__(self, folder: Path, capacity: dict[str, int], *, processes: int = 2) -> None:
-        settings = MachineSettings(capacity=capacity)
-        self.machines = [Machine(folder, settings) for _ in range(processes)]
-        self.tickets: dict[Ticket, Machine] = {}
-        self.folder = folder
-
-    def ask(
-        self,
-        claims: dict[str, int],
-        *,
-        by: int = 0,
-        priority: int = 0,
-        under: Ticket | None = None,
-        keys: tuple[str, ...] = (),
-    ) -> Ticket:
-        record = Record(claims=claims, keys=keys, asked_boot_ns=boot_ns(), priority=priority)
-        parents = [Parent(number=under.number, nonce=under.nonce)] if under else []
-        ticket = self.machines[by].ask(record, asker=Asker(parents=parents))
-        self.tickets[ticket] = self.machines[by]
-        return ticket
-
-    def inherits(self, ticket: Ticket) -> bool:
-        """Do what a waiter does first that is woken."""
-        return self.tickets[ticket].inherit(ticket, ticket.poll(0) or ())
-
-    def woken(self, ticket: Ticket) -> bool | None:
-        """Do what a waiter does that is woken; None if it is not."""
-        hung = None if ticket.holding else ticket.poll(0)
-        if hung is None:
-            return None
-        machine = self.tickets[ticket]
-        return bool(hung and machine.inherit(ticket, hung)) or machine.look(ticket, hung=hung)
-
-    def leave(self, ticket: Ticket) -> None:
-        if not ticket.withdraw():
-            ticket.lock.close()
-            self.tickets[ticket].released(ticket)
-        else:
-            ticket.unwatch()
-
-    def close(self) -> None:
-        for ticket in self.tickets:
-            ticket.withdraw()
-            ticket.unwatch()
-            ticket.lock.close()
-
-
 @pytest.fixture
 def crowd() -> Iterator[Crowd]:
-    one = Crowd(machine_folder(os.environ), {"x": 1, "y": 2, "z": 1})
+    one = Crowd(capacity={"x": 1, "y": 2, "z": 1}, processes=2)
     yield one
     one.close()
 
@@ -452,89 +335,6 @@ def test_exclusive_keys_are_handed_on_likewise(crowd: Crowd) -> None:
 
 
 # -- at random ---------------------------------------------------------------------------------------------------------
-
-
-class Walk:
-    """Processes that ask, hold, leave, die and look in a random order, heirs also while somebody decides."""
-
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.capacity = {"x": self.random.randint(1, 3), "y": self.random.randint(1, 2)}
-        self.crowd = Crowd(folder, self.capacity, processes=3)
-        self.plain = self.random.random() < 0.7
-        self.moving = True
-        kinds = [{"x": 1}, {"x": self.capacity["x"]}, {"y": 1}, {"x": 1, "y": 1}, {"x": self.capacity["x"], "y": 1}]
-        self.kinds = self.random.choices(kinds, k=self.random.randint(1, 5))
-        self.inherited = 0
-
-    def run(self, steps: int) -> int:
-        """Return how many have inherited."""
-        for _ in range(steps):
-            self.step()
-            assert excess(self.capacity) == {}
-        self.moving = False
-        self.settle()
-        assert excess(self.capacity) == {}
-        found = survey(self.crowd.folder)
-        assert found is not None
-        forgotten = [wait.number for wait in found.waits().values() if not wait.short]
-        assert forgotten == []
-        return self.inherited
-
-    def settle(self) -> None:
-        """Let all look that anything wakes, until nothing does."""
-        for _ in range(10):
-            while [ticket for ticket in self.waiting() if self.crowd.woken(ticket) is not None]:
-                pass
-            # whoever has told somebody to go looks again in two seconds, as that one may be stopped, or dead
-            told = [ticket for ticket in self.waiting() if ticket.summons.told]
-            if not told:
-                return
-            for ticket in told:
-                self.crowd.tickets[ticket].look(ticket, unprompted=True)
-
-    def waiting(self) -> list[Ticket]:
-        return [ticket for ticket in self.crowd.tickets if not ticket.holding and not ticket.withdrawn]
-
-    def holding(self) -> list[Ticket]:
-        return [ticket for ticket in self.crowd.tickets if ticket.holding and ticket.lock.fd >= 0]
-
-    def inherits(self, ticket: Ticket) -> bool:
-        done = self.crowd.inherits(ticket)
-        self.inherited += done
-        return done
-
-    def step(self) -> None:
-        choice = self.random.random()
-        waiting, holding = self.waiting(), self.holding()
-        if choice < 0.35 and len(waiting) < 6:
-            claims = self.random.choice(self.kinds)
-            priority, under = 0, None
-            if not self.plain and self.random.random() < 0.3:
-                priority = self.random.choice([0, 1])
-                under = self.random.choice(holding) if holding and not priority else None
-            with contextlib.suppress(HostlerError):  # more than the host has, or a wait for oneself
-                self.crowd.ask(claims, by=self.random.randrange(3), priority=priority, under=under)
-        elif choice < 0.6 and holding:
-            self.crowd.leave(self.random.choice(holding))
-        elif choice < 0.65 and waiting:
-            self.crowd.leave(self.random.choice(waiting))
-        elif choice < 0.68 and waiting:
-            ticket = self.random.choice(waiting)
-            self.crowd.tickets[ticket].look(ticket, unprompted=True)
-        elif waiting:
-            ticket = self.random.choice(waiting)
-            if not self.inherits(ticket):
-                self.crowd.woken(ticket)
-
-    def meanwhile(self) -> None:
-        """Let any heir move whose time has come, and any holder leave, as they need no gate for that."""
-        for ticket in self.holding():
-            if self.random.random() < 0.1:
-                ticket.lock.close()
-        for ticket in self.waiting():
-            if self.random.random() < 0.5 and not ticket.mutex.locked():
-                self.inherits(ticket)
 
 
 @pytest.mark.parametrize("seeds", [range(60)])

@@ -1,7 +1,6 @@
 """Single looks of tickets that nobody polls, so that each step can be seen."""
 
 import os
-import select
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,46 +10,11 @@ from hostres.clock import boot_ns
 from hostres.folders import machine_folder
 from hostres.inspection import inspect
 from hostres.listing import DOZING, WAITING
-from hostres.machine import Machine
-from hostres.nesting import Asker, Parent
 from hostres.pulse import Pulse
-from hostres.settings import MachineSettings
 from hostres.state import StateFile
-from hostres.summons import Summons
 from hostres.ticket import Ticket
-from hostres.tickets import Record
 from hostres.turnaround import read_turnaround
-
-
-class Crowd:
-    """Tickets of one process, made and looked at by hand."""
-
-    def __init__(self) -> None:
-        self.machine = Machine(machine_folder(os.environ), MachineSettings(capacity={"x": 2, "y": 1, "z": 1}))
-        self.tickets: list[Ticket] = []
-        self.now_s = 0.0
-
-    def ask(
-        self, claims: dict[str, int], *, under: Ticket | None = None, waited_ns: int = 0, priority: int = 0
-    ) -> Ticket:
-        parents = [Parent(number=under.number, nonce=under.nonce)] if under else []
-        record = Record(claims=claims, keys=(), asked_boot_ns=boot_ns() - waited_ns, priority=priority)
-        ticket = self.machine.ask(record, asker=Asker(parents=parents))
-        ticket.summons = Summons(clock=lambda: self.now_s)
-        ticket.roused = Summons(clock=lambda: self.now_s)
-        self.tickets.append(ticket)
-        return ticket
-
-    def look(self, ticket: Ticket) -> bool:
-        """Look as the ticket would that is woken by whatever has happened to it."""
-        hung = ticket.poll(0)
-        return self.machine.look(ticket, hung=hung or ())
-
-    def close(self) -> None:
-        for ticket in self.tickets:
-            ticket.withdraw()
-            ticket.unwatch()
-            ticket.lock.close()
+from tests.hostres.crowd import Crowd, told
 
 
 @pytest.fixture
@@ -58,10 +22,6 @@ def crowd() -> Iterator[Crowd]:
     one = Crowd()
     yield one
     one.close()
-
-
-def told(ticket: Ticket) -> bool:
-    return bool(select.select([ticket.lock.fd], [], [], 0)[0])
 
 
 def watched(ticket: Ticket) -> set[int]:

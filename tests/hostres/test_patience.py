@@ -58,7 +58,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     one = Clock()
-    monkeypatch.setattr("hostres.machine.boot_ns", one)
+    monkeypatch.setattr("hostres.usher.boot_ns", one)
     monkeypatch.setattr("hostres.seating.boot_ns", one)
     monkeypatch.setattr("hostres.survey.boot_ns", one)
     return one

@@ -23,8 +23,8 @@ from hostres.ticket import Ticket
 from hostres.tickets import TicketFolder
 from hostres.top import snapshot
 from hostres.turnaround import Turnaround, after_turn, read_turnaround
+from tests.hostres.crowd import Crowd, told
 from tests.hostres.support import LIMIT_S, children, coordinator, rows, waiting
-from tests.hostres.test_machine import Crowd, told
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_who_is_poked_and_sees_a_hang_up_thinks_of_all(crowd: Crowd, strangers: 
     heir.lock.drain()
     os.write(heir.lock.fd, b"!")  # it comes between the hang-up and the look
     assert crowd.machine.look(heir, hung=hung)
-    assert told(strangers.tickets[1])
+    assert told(list(strangers.tickets)[1])
 
 
 def test_what_others_have_found_dead_meanwhile_is_thought_of(crowd: Crowd, strangers: Crowd) -> None:
@@ -192,12 +192,130 @@ def test_who_is_only_to_watch_reads_whom_it_watches_and_tells_nobody(
     assert not told(behind)
 
 
+def test_who_gives_back_and_asks_again_leaves_what_has_come_free_to_whoever_is_first(
+    crowd: Crowd, strangers: Crowd, read: list[int]
+) -> None:
+    """So that one finds a hang-up and all names there, and need not think of the others."""
+    holder, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    first = strangers.ask({"x": 1})
+    behind = [strangers.ask({"x": 1}), strangers.ask({"x": 1})]
+    holder.lock.close()
+    crowd.machine.released(holder)
+    again = crowd.ask({"x": 1})
+    assert set(read) & {ticket.number for ticket in (behind[0], again)} == set()
+    assert not again.holding
+    assert os.path.lexists(holder.lock.place)
+    assert not told(first)
+    read.clear()
+    assert strangers.look(first)
+    assert read == []
+    assert not os.path.lexists(holder.lock.place)
+
+
+def test_who_gives_back_and_asks_for_what_nobody_before_it_can_have_goes_and_tells_of_it(crowd: Crowd) -> None:
+    holder, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    big = crowd.ask({"x": 2})
+    holder.lock.close()
+    crowd.machine.released(holder)
+    assert crowd.ask({"x": 1}).holding
+    assert not os.path.lexists(holder.lock.place)
+    assert told(big)
+
+
+def new_chief(crowd: Crowd, strangers: Crowd, holds: dict[str, int]) -> tuple[Ticket, Ticket]:
+    """Return a holder, and who is told to watch it, as another has taken over what was beside it."""
+    one, holder = crowd.ask({"x": 1}), crowd.ask(holds)
+    first, chief = crowd.ask({"x": 1}), strangers.ask({"x": 1})
+    one.lock.close()
+    assert crowd.look(first)
+    assert told(chief)
+    return holder, chief
+
+
+def test_who_finds_a_holder_dead_as_it_begins_to_watch_it_reads_no_record_but_that(
+    crowd: Crowd, strangers: Crowd, read: list[int]
+) -> None:
+    holder, chief = new_chief(crowd, strangers, {"x": 1})
+    behind = crowd.ask({"x": 1, "z": 1})
+    holder.lock.close()
+    read.clear()
+    assert strangers.look(chief)
+    assert behind.number not in read
+
+
+def test_who_finds_a_holder_dead_as_it_begins_to_watch_it_thinks_of_what_is_left_over(
+    crowd: Crowd, strangers: Crowd
+) -> None:
+    holder, chief = new_chief(crowd, strangers, {"x": 1, "y": 1})
+    gains = crowd.ask({"y": 1})
+    holder.lock.close()
+    assert strangers.look(chief)
+    assert told(gains)
+    assert crowd.look(gains)
+
+
+def test_who_finds_a_holder_dead_as_it_begins_to_watch_it_thinks_of_priorities(crowd: Crowd, strangers: Crowd) -> None:
+    holder, chief = new_chief(crowd, strangers, {"x": 1})
+    gains = crowd.ask({"x": 1}, priority=1)
+    holder.lock.close()
+    assert not strangers.look(chief)
+    assert told(gains)
+    assert crowd.look(gains)
+
+
+def test_who_comes_with_a_priority_goes_before_the_oldest_that_might_go(crowd: Crowd) -> None:
+    holder, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    crowd.ask({"x": 1})
+    holder.lock.close()
+    crowd.machine.released(holder)
+    assert crowd.ask({"x": 1}, priority=1).holding
+
+
+def test_who_comes_gets_what_a_priority_keeps_the_oldest_from(crowd: Crowd) -> None:
+    holder, _ = crowd.ask({"x": 1, "y": 1}), crowd.ask({"x": 1})
+    crowd.ask({"x": 1, "y": 1})
+    first = crowd.ask({"y": 1}, priority=1)
+    holder.lock.close()
+    crowd.machine.released(holder)
+    assert crowd.ask({"x": 1}).holding
+    assert crowd.look(first)
+
+
+@pytest.mark.parametrize("fits", [False, True])
+def test_who_gives_back_and_asks_again_as_those_that_watched_have_died_removes_what_it_left(
+    crowd: Crowd, strangers: Crowd, *, fits: bool
+) -> None:
+    holder, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    strangers.ask({"x": 1}).lock.close()
+    holder.lock.close()
+    crowd.machine.released(holder)
+    again = crowd.ask({"x": 1 if fits else 2})
+    assert again.holding == fits
+    assert not os.path.lexists(holder.lock.place)
+    assert strangers.ask({"x": 1}).holding != fits
+
+
+def test_who_finds_more_gone_than_dead_thinks_of_all(crowd: Crowd, strangers: Crowd) -> None:
+    one, other = crowd.ask({"x": 1}), crowd.ask({"x": 1})
+    chief, second = crowd.ask({"x": 1}), strangers.ask({"x": 1})
+    one.lock.close()
+    assert not strangers.machine.look(second, unprompted=True)
+    chief.lock.drain()
+    while told(second):
+        second.lock.drain()
+    other.lock.close()
+    assert crowd.look(chief)
+    assert told(second)
+    assert strangers.look(second)
+
+
 def test_who_is_only_to_watch_thinks_of_all_if_one_that_it_watched_is_gone(crowd: Crowd, strangers: Crowd) -> None:
-    """As when a holder ends and is swept by a newcomer just before the chief looks for another reason."""
+    """As when a holder ends and is swept by who looks unprompted just before the chief looks for another reason."""
     one, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
     heir = crowd.ask({"x": 1})
+    second = strangers.ask({"x": 2})
     one.lock.close()
-    strangers.ask({"x": 2})
+    assert not strangers.machine.look(second, unprompted=True)
     assert told(heir)
     heir.lock.drain()  # nor does it hang on that alone
     os.write(heir.lock.fd, WATCH)
