@@ -9,7 +9,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
@@ -41,7 +41,7 @@ from store.contracts import Request, RequestKind, RunRecord
 from store.home import Home
 from store.hosts import HostIdentity
 from store.ids import new_run_id
-from store.lifecycle import NEEDS_CODE
+from store.lifecycle import MAY_RUN, NEEDS_CODE, Status
 from store.reader import Reader
 from store.requests import cancel_id, post
 from store.run_store import RunStore
@@ -225,11 +225,11 @@ class Host:
                 was changed.
 
         """
-        code, entries = self._code(run_id)
+        code, entries, needing = self._code(run_id, MAY_RUN)
         if not accept_incompatible:
-            code.check(run_id)
-        elif code.lacking:
-            self._accept_incompatible(run_id, code.lacking)
+            code.check(run_id, needing)
+        elif lacking := [key for key in code.lacking if key in needing]:
+            self._accept_incompatible(run_id, lacking)
         found = (code.operations, code.computes, entries)
         return self._adopt(run_id, *found, lacking=code.lacking, entrusted=entrusted)
 
@@ -240,7 +240,7 @@ class Host:
         left to whoever resumes the run.
         """
         try:
-            code, entries = self._code(run_id)
+            code, entries, _ = self._code(run_id, NEEDS_CODE)
         except HostlerError:  # what is stored of it is damaged
             return self._adopt(run_id, {}, {}, jobs=0).wait()
         return self._adopt(run_id, code.operations, code.computes, entries, jobs=0).wait()
@@ -358,14 +358,21 @@ class Host:
         )
         return run
 
-    def _code(self, run_id: str) -> tuple[RunCode, RunEntries]:
-        """Return what there is here of the code that a stored run goes on with."""
+    def _code(self, run_id: str, statuses: Collection[Status]) -> tuple[RunCode, RunEntries, set[str]]:
+        """Return what there is here of the code of a stored run's nodes that have one of these statuses.
+
+        Returns:
+            The code, how it is started in a process of its own, and which nodes cannot go on without theirs.
+
+        """
         with Reader.open(self._home) as reader:
             record = reader.run(run_id).record
             plan = reader.plan(record.plan_sha256)
-            nodes = {node.key for node in reader.nodes(run_id) if node.status in NEEDS_CODE}
+            found = {node.key: node.status for node in reader.nodes(run_id)}
+            nodes = {key for key, status in found.items() if status in statuses}
             code = find_code(record, plan, reader.bundle, self._home.bundles, nodes=nodes)
-        return code, self._entries(record.source, plan.bundle_sha256)
+        needing = {key for key, status in found.items() if status in NEEDS_CODE}
+        return code, self._entries(record.source, plan.bundle_sha256), needing
 
     def _entries(self, source: str | None, bundle_sha256: str | None) -> RunEntries:
         def read_bundle(sha256: str) -> bytes:
@@ -374,7 +381,7 @@ class Host:
 
         return RunEntries(source=source, bundle_sha256=bundle_sha256, read_bundle=read_bundle)
 
-    def _accept_incompatible(self, run_id: str, lacking: Mapping[str, str]) -> None:
+    def _accept_incompatible(self, run_id: str, lacking: list[str]) -> None:
         """Ask durably for the run to go on without these nodes; the one who takes it up does so in its first turn."""
         with Reader.open(self._home) as reader:
             owned = reader.run(run_id).owned
@@ -385,7 +392,7 @@ class Host:
             run_id=run_id,
             kind=RequestKind.ACCEPT_INCOMPATIBLE,
             principal=principal(),
-            data={"nodes": list(lacking)},
+            data={"nodes": [*lacking]},
             at=self._clock.now().at,
         )
         ruling = judge(request, Standing(), rules=self.config.rules)

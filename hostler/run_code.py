@@ -24,32 +24,32 @@ NOT_INSTALLED: Final = "not installed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCode:
-    """What there is here of the code that nodes of a run need.
+    """What there is here of the code of some nodes of a run.
 
     Attributes:
         operations: By kind and version.
         computes: By name.
-        missing: What is missing or was changed → why it does not count.
-        lacking: Key of each node that needs something of that → what, and why.
+        lacking: Key of each of these nodes whose code is missing or was changed → what that is, and why it does not
+            count.
 
     """
 
     operations: dict[Name, Operation]
     computes: dict[str, Compute]
-    missing: Mapping[str, str]
     lacking: Mapping[str, str]
 
-    def check(self, run_id: str) -> None:
-        """Refuse a run whose code is not all here.
+    def check(self, run_id: str, nodes: Collection[str]) -> None:
+        """Refuse a run if the code of one of these nodes is not here.
 
         Raises:
             HostlerError: conflict, naming each thing that is missing or was changed, and why.
 
         """
-        if self.missing:
+        missing = sorted({what for key, what in self.lacking.items() if key in nodes})
+        if missing:
             raise HostlerError(
                 Code.CONFLICT,
-                f"run {run_id} needs {listed([f'{name} ({why})' for name, why in sorted(self.missing.items())])}",
+                f"run {run_id} needs {listed(missing)}",
                 "bring them back as they were planned, then resume the run; or go on without the nodes that need them: "
                 f"hostler resume {run_id} --accept-incompatible",
             )
@@ -64,7 +64,7 @@ def code_for_run(
     registry: Registry | None = None,
     nodes: Collection[str] | None = None,
 ) -> tuple[dict[Name, Operation], dict[str, Compute]]:
-    """Return the code that the nodes of a run need.
+    """Return the code that nodes of a run need.
 
     Args as of `find_code`.
 
@@ -77,7 +77,7 @@ def code_for_run(
 
     """
     found = find_code(record, plan, read_bundle, scratch, registry=registry, nodes=nodes)
-    found.check(record.run_id)
+    found.check(record.run_id, found.lacking)
     return found.operations, found.computes
 
 
@@ -90,7 +90,7 @@ def find_code(
     registry: Registry | None = None,
     nodes: Collection[str] | None = None,
 ) -> RunCode:
-    """Return what there is here of the code that the nodes of a run need.
+    """Return what there is here of the code of nodes of a run.
 
     Operations come from the recorded workflow file if they still match kind, version, policy and schemas as planned,
     else from the stored bundle, else from those that are installed. Compute code always comes from the bundle.
@@ -101,25 +101,25 @@ def find_code(
         read_bundle: Gives the bytes of a stored bundle by digest.
         scratch: Where a bundle is laid out, so that tracebacks show its lines.
         registry: The installed operations.
-        nodes: Keys of the nodes that still need their code; None is all of them.
+        nodes: Keys of the nodes; None is all of them.
 
     Raises:
         HostlerError: The stored bundle is damaged (invalid-data).
 
     """
-    needed = [node for node in plan.nodes if nodes is None or node.key in nodes]
+    chosen = [node for node in plan.nodes if nodes is None or node.key in nodes]
     operations = {
         (node.executor.operation, node.executor.version): node
-        for node in needed
+        for node in chosen
         if isinstance(node.executor, OperationExecutor)
     }
-    computes = {node.executor.compute: node for node in needed if isinstance(node.executor, ComputeExecutor)}
+    computes = {node.executor.compute: node for node in chosen if isinstance(node.executor, ComputeExecutor)}
     code = _Code(record, plan, read_bundle, scratch)
     found, why = _provide_operations(operations, code, registry or default_registry())
     trusted, broken = _provide_computes(computes, code)
     missing = {**why, **broken}
-    lacking = {node.key: f"{name} ({missing[name]})" for node in needed if (name := _name_of(node)) in missing}
-    return RunCode(operations=found, computes=trusted, missing=missing, lacking=lacking)
+    lacking = {node.key: f"{name} ({missing[name]})" for node in chosen if (name := _name_of(node)) in missing}
+    return RunCode(operations=found, computes=trusted, lacking=lacking)
 
 
 def _name_of(node: PlannedNode) -> str | None:

@@ -66,6 +66,9 @@ NEEDS_CODE: Final = frozenset(Status) - FINAL - {_S.AMBIGUOUS, _S.VERIFYING}
 """The node cannot go on without its code; an ambiguous one waits for a person's word alone, one that is verified has
 run already."""
 
+MAY_RUN: Final = frozenset(Status) - IMMUTABLE
+"""The node runs, may come to run or may be made to by a person: whoever takes up its run should have its code."""
+
 _WORKED_ON: Final = (
     _S.RUNNING,  # the commonest first
     *sorted(LIVE - {_S.RUNNING, _S.PENDING}),
