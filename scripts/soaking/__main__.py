@@ -34,7 +34,7 @@ from scripts.soaking.flow import FAILING
 from scripts.soaking.torment import Plan, Torment
 from store.home import Home
 
-CAPACITY: Final = "[machine.capacity]\ncpu = 6\nffmpeg = {}\nnetwork = 4\n"
+CONFIG: Final = "[machine.capacity]\ncpu = 6\nffmpeg = {}\nnetwork = 4\n[service]\ngrace_seconds = 0.3\n"
 FINISH_S: Final = 120.0
 """Within so long every run has ended, once nobody is tormented any more."""
 
@@ -47,8 +47,19 @@ PLANS: Final = {
         kinds=("step", "step", "step", "tree", "pay", "order", "pure", "code", "gate", *FAILING, "plug"),
         step_s=0.2,
         pause_s=0.5,
-        blows={"kill": 4, "child": 3, "stop": 1, "freeze": 2, "cancel": 1, "edit": 1, "command": 1, "resume": 1},
+        blows={
+            "kill": 4,
+            "child": 3,
+            "stop": 1,
+            "freeze": 2,
+            "cancel": 1,
+            "edit": 1,
+            "command": 1,
+            "resume": 1,
+            "service": 1,
+        },
         lacking=20,
+        entrusted=30,
         think_s=0.5,
         by_command=10,
     ),
@@ -59,9 +70,10 @@ PLANS: Final = {
         kinds=("pay", "code", "gate", *FAILING, "plug", "step", "pure"),
         step_s=0.3,
         pause_s=0.6,
-        blows={"kill": 3, "stop": 1, "edit": 1, "command": 1, "resume": 1},
+        blows={"kill": 3, "stop": 1, "edit": 1, "command": 1, "resume": 1, "service": 2},
         after="bodies",
         lacking=35,
+        entrusted=50,
         think_s=3.0,
         by_command=35,
     ),
@@ -106,7 +118,7 @@ def soak(plan: Plan, *, seconds: float, times: int | None, seed: int, folder: Pa
     """
     for name, place in (("HOME", "home"), ("MACHINE_DIR", "machine"), ("CONFIG", "config.toml")):
         os.environ[f"HOSTLER_{name}"] = str(folder / place)
-    (folder / "config.toml").write_text(CAPACITY.format(plan.ffmpeg))
+    (folder / "config.toml").write_text(CONFIG.format(plan.ffmpeg))
     (folder / "copies").mkdir()
     (folder / "ledger").touch()
     began_s = time.monotonic()
@@ -121,7 +133,7 @@ def soak(plan: Plan, *, seconds: float, times: int | None, seed: int, folder: Pa
             torment.close()
     if times is not None and torment.blows.total() < times:
         wrong.append(f"only {torment.blows.total()} of {times} blows fell within {seconds:g} s")
-    wrong += torment.odd + torment.people.odd
+    wrong += torment.odd + torment.people.odd + torment.service.odd
     wrong += check_runs(folder, home, torment.made, torment.people.cancelled)
     wrong += check_proofs(home)
     children = list(torment.children())

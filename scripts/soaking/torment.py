@@ -19,6 +19,7 @@ from hostler.host import Host
 from hostler.loading import load
 from scripts.soaking.flow import LACKING
 from scripts.soaking.people import People
+from scripts.soaking.serving import Serving
 from store.contracts import RequestKind
 from store.home import Home
 from store.lifecycle import RUN_FINAL
@@ -55,6 +56,7 @@ class Plan:
         pause_s: The longest pause between two disturbances.
         blows: Name of a disturbance → its weight.
         lacking: Of so many of a hundred hosts the code of `plug` is not what it is elsewhere.
+        entrusted: Of so many of a hundred runs are left to a background service.
         think_s: So long at most people think before they answer; meanwhile hosts change, and runs may end.
         by_command: Of so many of a hundred answers people type a command.
         after: What must have happened since the last blow before another falls: `trees`, another tree of processes has
@@ -73,6 +75,7 @@ class Plan:
     after: str | None = None
     ffmpeg: int = 4
     lacking: int = 0
+    entrusted: int = 0
     think_s: float = 0.0
     by_command: int = 0
 
@@ -99,6 +102,7 @@ class Torment:
     Attributes:
         folder: Of its own, with everything in it.
         people: Who answer.
+        service: The background service, if runs are left to one.
         made: Run → the seed of its graph.
         blows: What was done to the hosts.
         odd: What went wrong on the way.
@@ -114,6 +118,7 @@ class Torment:
     home: Home
     creator: Host
     people: People = field(init=False)
+    service: Serving = field(init=False)
     hosts: list[Hosting] = field(default_factory=list)
     made: dict[str, int] = field(default_factory=dict)
     blows: Counter[str] = field(default_factory=Counter)
@@ -124,6 +129,7 @@ class Torment:
 
     def __post_init__(self) -> None:
         """Bring the workflow's file to where it is edited, and call the people."""
+        self.service = Serving(self.folder, self.home, self.chance, self.plan.lacking)
         self.people = People(self.folder, self.home, self.chance, self.plan.by_command, self.plan.think_s)
         self.edit(0)
 
@@ -184,7 +190,8 @@ class Torment:
         }
         workflow = load(f"{self.folder / FLOW.name}:{self.chance.choice(WORKFLOWS)}", folder=self.folder)
         compiled = compile_workflow(workflow, inputs, folder=self.folder, max_nodes=4096)
-        self.made[self.creator.create(compiled)] = seed
+        entrusted = self.chance.randrange(100) < self.plan.entrusted
+        self.made[self.creator.create(compiled, entrusted=entrusted)] = seed
 
     def edit(self, number: int) -> None:
         """Change the workflow's file as one does in an editor: at once, or not at all."""
@@ -202,6 +209,8 @@ class Torment:
             peace: Whether no more of them are to lack anything.
 
         """
+        if self.plan.entrusted:
+            self.service.keep(peace=peace)
         for one in list(self.hosts):
             code = one.process.poll()
             if code is not None:
@@ -253,6 +262,9 @@ class Torment:
                     return
             case "cancel":
                 if not self.cancel(reader):
+                    return
+            case "service":
+                if not self.service.hit():
                     return
             case "edit":
                 self.edit(self.chance.randrange(len(EDITS)))
@@ -339,6 +351,7 @@ class Torment:
 
     def close(self) -> None:
         """Stop the hosts, and what people still have going on."""
+        self.service.end(signal.SIGTERM)
         while self.people.kill_one():
             self.people.look_at_commands()
         self.people.look_at_commands(wait=True)
