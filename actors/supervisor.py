@@ -46,7 +46,7 @@ from hostres.errors import Code, HostlerError, unavailable
 from store.clock import Clock
 from store.home import Home
 from store.hosts import HostIdentity
-from store.lifecycle import RUN_RESTING
+from store.lifecycle import RunStatus
 from store.rules import DEFAULT_RULES, Rule
 from store.run_store import RunStore as Store
 from store.transactions import Claimed
@@ -76,6 +76,7 @@ class _Run:
     Attributes:
         claim: Number of the latest claim that was asked for.
         left: Said by its scheduler; told on once no request has come in meanwhile.
+        handed_back: What was said, if a request did come in: told on if another host is at it first.
 
     """
 
@@ -83,6 +84,7 @@ class _Run:
     claim: int = 0
     scheduler: pykka.ActorRef[Scheduler] | None = None
     left: RunLeft | None = None
+    handed_back: RunLeft | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +139,7 @@ class Supervisor(Shell):
             case RunClaimed(claimed=claimed, number=number):
                 self._start(claimed, number)
             case ClaimRefused():
-                if self._is_latest(message.run_id, message.number):
-                    self._lost(message.run_id, message.error)
+                self._not_claimed(message)
             case RunLeft():
                 self._left(message)
             case RequestsFound():
@@ -238,9 +239,19 @@ class Supervisor(Shell):
         if not self._is_latest(run_id, number):
             return
         run = self._runs[run_id]
+        run.handed_back = None
         run.scheduler = Scheduler.start(claimed=claimed, adopt=run.adopt, services=self._shared, parent=self.actor_ref)
         if self._draining is not None:
             tell(run.scheduler, self._draining)
+
+    def _not_claimed(self, message: ClaimRefused) -> None:
+        if not self._is_latest(message.run_id, message.number):
+            return
+        left = self._runs[message.run_id].handed_back
+        if left is not None and message.error.code is Code.CONFLICT:  # whoever has it now answers what came in
+            self._report(message.run_id, left)
+        else:
+            self._lost(message.run_id, message.error)
 
     def _left(self, message: RunLeft) -> None:
         run = self._runs.get(message.run_id)
@@ -249,7 +260,7 @@ class Supervisor(Shell):
         if run.scheduler is not None:
             self._let_go(run.scheduler)
             run.scheduler = None
-        if message.status in RUN_RESTING:  # an answer may have come in while it was being handed back
+        if message.status is not RunStatus.COMPLETED:  # an answer, or a retry, may have come in meanwhile
             run.left = message
             tell(self._store, LookForRequests(run_id=message.run_id, reply_to=self.actor_ref))
         else:
@@ -261,6 +272,7 @@ class Supervisor(Shell):
             return
         left, run.left = run.left, None
         if message.found and self._draining is None:
+            run.handed_back = left
             self._claim(message.run_id)
         else:
             self._report(message.run_id, left)

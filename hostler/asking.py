@@ -92,8 +92,13 @@ def subject_of(reader: Reader, run_id: str) -> Subject:
 
     """
     run, plan, nodes = whole(reader, run_id)
-    served = reader.is_entrusted(run_id) and service_alive(reader.home)
+    served = is_served(reader, run_id)
     return Subject(run, plan, {node.key: node for node in nodes}, reader, served)
+
+
+def is_served(reader: Reader, run_id: str) -> bool:
+    """Say whether a run is left to a background service, which lives."""
+    return reader.is_entrusted(run_id) and service_alive(reader.home)
 
 
 def ask(

@@ -253,7 +253,11 @@ class Host:
         return self._adopt(run_id, *found, lacking=code.lacking, entrusted=entrusted)
 
     def operate(self, run_id: str) -> Outcome:
-        """Take up what people asked of a run that no host works on, and hand it back; nothing of it is started.
+        """Take up what people asked of a run that no host works on, and hand it back; see `answer`."""
+        return self.answer(run_id).wait()
+
+    def answer(self, run_id: str) -> Run:
+        """Begin to take up what people asked of a run that no host works on; nothing of it is started.
 
         What an interrupted attempt did is for its operation to find out; where that cannot be had here, its node is
         left to whoever resumes the run.
@@ -261,8 +265,8 @@ class Host:
         try:
             code, entries, _ = self._code(run_id, NEEDS_CODE)
         except HostlerError:  # what is stored of it is damaged
-            return self._adopt(run_id, {}, {}, jobs=0).wait()
-        return self._adopt(run_id, code.operations, code.computes, entries, jobs=0).wait()
+            return self._adopt(run_id, {}, {}, jobs=0)
+        return self._adopt(run_id, code.operations, code.computes, entries, jobs=0, lacking=code.lacking)
 
     def cancel(self, run_id: str, *, node: str | None = None, reason: str = "") -> None:
         """Ask durably for a run, or for a node and what depends on it, to be cancelled.

@@ -14,6 +14,7 @@ from actors.actions import RunChanged, RunLeft
 from actors.host_messages import Report, RunLost
 from hostler.config import Config
 from hostler.host import Host
+from hostler.hosted_run import Run
 from hostler.interrupts import Continued, Interrupted, Reloaded
 from hostler.notify import Notifier
 from hostler.service_log import ServiceLog
@@ -80,7 +81,8 @@ class Service:
         self._config = load()
         self._hosts = [self._open(self._config)]
         self._runs: dict[str, tuple[Host, str]] = {}
-        self._refused: dict[str, int] = {}
+        self._answering: set[str] = set()
+        self._refused: dict[str, ToDo] = {}
         self._looks_again: float | None = None
         self._failed_looks = 0
         self._stopping = False
@@ -168,14 +170,14 @@ class Service:
         except HostlerError as error:
             self._look_later(error)
             return
-        self._refused = {run_id: seq for run_id, seq in self._refused.items() if run_id in refused}
+        self._refused = {run_id: one for run_id, one in self._refused.items() if run_id in refused}
         self._failed_looks = 0
 
     def _take_up(self, one: ToDo) -> bool:
         """Go on with a run; False if that was refused, and would be again."""
         if one.run_id in self._runs:
             return True
-        if self._refused.get(one.run_id) == one.event_seq:
+        if self._refused.get(one.run_id) == one:
             return False
         host = self._hosts[-1]
         try:
@@ -183,13 +185,25 @@ class Service:
         except HostlerError as error:
             if error.code is Code.UNAVAILABLE:
                 raise
-            self._refused[one.run_id] = one.event_seq
+            self._refused[one.run_id] = one
             self._log.warn("run-left-alone", run_id=one.run_id, code=error.code.value, message=error.what)
+            if one.asked:
+                self._answer(one, host)
             return False
-        self._runs[one.run_id] = host, ""
         self._log.say("run-taken-up", run_id=one.run_id, **({"dead_host": one.host_id} if one.host_id else {}))
-        run.subscribe(lambda report: self._inbox.put(Heard(one.run_id, report)))
+        self._follow(run, host)
         return True
+
+    def _answer(self, one: ToDo, host: Host) -> None:
+        """Take up what people want of a run that cannot be gone on with here: nobody else may come for a long time."""
+        self._answering.add(one.run_id)
+        self._log.say("requests-taken-up", run_id=one.run_id, requests=one.asked)
+        self._follow(host.answer(one.run_id), host)
+
+    def _follow(self, run: Run, host: Host) -> None:
+        run_id = run.run_id
+        self._runs[run_id] = host, ""
+        run.subscribe(lambda report: self._inbox.put(Heard(run_id, report)))
 
     def _look_later(self, error: HostlerError) -> None:
         wait_s = RETRY_S[min(self._failed_looks, len(RETRY_S) - 1)]
@@ -209,7 +223,11 @@ class Service:
                 self._let_go(run_id, host)
                 kind = "run-ended" if now in RUN_FINAL else "run-rests" if now in RUN_RESTING else "run-handed-back"
                 self._log.say(kind, run_id=run_id, status=now.value)
+                if run_id in self._answering:
+                    self._answering.discard(run_id)
+                    self._look()  # what was lacking may not be needed any more
             case RunLost(error=error):
+                self._answering.discard(run_id)
                 self._let_go(run_id, host, lost=True)
                 self._log.warn("run-lost", run_id=run_id, code=error.code.value, message=error.what)
                 if error.code is Code.UNAVAILABLE and host.gave_up is None:

@@ -21,13 +21,14 @@ PROBED_S: Final = 0.25
 """For so long a lock that is taken may be taken only by somebody who looks whether it is."""
 
 _TO_DO: Final = """
-SELECT run_id, host_id, event_seq FROM runs
-WHERE imported_sha256 IS NULL AND status IN (:planned, :running)
-  AND (host_id IS NOT NULL OR run IN (SELECT run FROM entrusted))
-UNION
-SELECT run_id, host_id, event_seq FROM runs
-WHERE imported_sha256 IS NULL AND run IN (SELECT run FROM requests WHERE consumed_generation IS NULL)
-  AND (host_id IS NOT NULL OR run IN (SELECT run FROM entrusted))
+SELECT run_id, host_id, event_seq, sum(asked) FROM (
+  SELECT run, run_id, host_id, event_seq, 0 AS asked FROM runs
+  WHERE imported_sha256 IS NULL AND status IN (:planned, :running)
+  UNION ALL
+  SELECT run, run_id, host_id, event_seq, 1 FROM requests JOIN runs USING (run)
+  WHERE imported_sha256 IS NULL AND consumed_generation IS NULL
+) WHERE host_id IS NOT NULL OR run IN (SELECT run FROM entrusted)
+GROUP BY run_id
 ORDER BY run_id
 """
 
@@ -105,12 +106,14 @@ class ToDo:
     Attributes:
         host_id: Who claims it.
         event_seq: How long its log is: as long as that does not change, nothing has happened to it.
+        asked: How many requests wait.
 
     """
 
     run_id: str
     host_id: str | None
     event_seq: int
+    asked: int
 
 
 def to_do(connection: sqlite3.Connection) -> list[ToDo]:
@@ -120,8 +123,8 @@ def to_do(connection: sqlite3.Connection) -> list[ToDo]:
     """
     given = {"planned": RunStatus.PLANNED.value, "running": RunStatus.RUNNING.value}
     return [
-        ToDo(run_id=run_id, host_id=host_id, event_seq=event_seq)
-        for run_id, host_id, event_seq in connection.execute(_TO_DO, given)
+        ToDo(run_id=run_id, host_id=host_id, event_seq=event_seq, asked=asked)
+        for run_id, host_id, event_seq, asked in connection.execute(_TO_DO, given)
     ]
 
 

@@ -140,10 +140,11 @@ UNTOLD: Final = {
     (Host, "create"),
     (Host, "start"),
     (Host, "operate"),
+    (Host, "answer"),
     (Run, "left"),
     (Run, "lost"),
 }
-"""What only the command line and command nodes need."""
+"""What only the command line, the service and command nodes need."""
 
 
 def test_media_names_every_input_of_the_built_in_operations_with_its_default() -> None:

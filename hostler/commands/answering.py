@@ -54,9 +54,9 @@ def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, details: D
         node = node_of(reader, subject.run_id, args.node)
         data = (details(reader, subject, node) if details is not None else {}) | with_receipt(args)
         asked = ask(home, subject, kind, node, plan_sha256=node.frozen_sha256, reason=args.reason, data=data)
-        have_it_answered(reader, subject, [asked])
+        here = have_it_answered(reader, subject, [asked])
     if args.json:
         print_json({"run_id": subject.run_id, "node": node.key, "answer": kind.value})
     else:
-        print_line(f"{node.key} {done}\n{next_step(subject)}")
+        print_line(f"{node.key} {done}\n{next_step(subject, here=here)}")
     return 0

@@ -140,14 +140,14 @@ class _Desk:
 
     def answered(self, answers: list[dict[str, str]]) -> int:
         """Let the answers take effect and say so."""
-        have_it_answered(self._reader, self._subject, self._asked)
+        here = have_it_answered(self._reader, self._subject, self._asked)
         if self._json:
             print_json({"run_id": self._subject.run_id, "answers": answers})
             return 0
         for answer in answers:
             done = "denied" if answer["answer"] == RequestKind.DENY else "approved"
             print_line(f"{done} {answer['node']} with plan {answer['plan_sha256']}")
-        print_line(next_step(self._subject))
+        print_line(next_step(self._subject, here=here))
         return 0
 
     def _question(self, nodes: list[NodeRecord], waits: list[Waiting]) -> int:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from hostler.asking import Subject, subject_of
+from hostler.asking import Subject, is_served, subject_of
 from hostler.config import Config
 from hostler.host import Host
 from hostres.errors import Code, HostlerError
@@ -30,7 +30,7 @@ def look_at(reader: Reader, text: str) -> Subject:
     return subject_of(reader, reader.find(text))
 
 
-def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str]) -> None:
+def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str]) -> bool:
     """Let requests take effect, and hear what the owner of the run said to them.
 
     Args:
@@ -38,17 +38,21 @@ def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str
         subject: The run.
         request_ids: The requests.
 
+    Returns:
+        Whether they were taken up here, for want of somebody else.
+
     Raises:
         HostlerError: One was refused after all, since somebody else was first or its owner has other rules; or the
             run could not be claimed for it.
 
     """
-    have_it_consumed(reader, subject)
+    here = have_it_consumed(reader, subject)
     deadline = time.monotonic() + ANSWER_S
     for request_id in request_ids:
         event = reader.answer(subject.run_id, request_id)
-        while event is None and time.monotonic() < deadline:  # its owner is at it
+        while event is None and time.monotonic() < deadline:  # its owner is at it, or has ended without having seen it
             time.sleep(POLL_S)
+            here = have_it_consumed(reader, subject) or here
             event = reader.answer(subject.run_id, request_id)
         if event is not None and event.kind is EventKind.REQUEST_REFUSED:
             data = event.data
@@ -57,32 +61,45 @@ def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str
                 str(data["message"]),
                 str(data.get("todo") or f"see `hostler show {subject.run_id}`"),
             )
+    return here
 
 
-def have_it_consumed(reader: Reader, subject: Subject) -> None:
+def have_it_consumed(reader: Reader, subject: Subject) -> bool:
     """Let what was posted take effect in a run that no live host owns; a live owner does it by itself.
 
     Who owns it is looked up after the post: an owner that gave the run back before saw nothing of it, and one that
     took it up since has found it waiting.
 
+    Returns:
+        Whether it was done here.
+
     Raises:
         HostlerError: The run could not be claimed for it.
 
     """
-    if look_at(reader, subject.run_id).owned or subject.served:
-        return
+    run_id = subject.run_id
+    if reader.run(run_id).owned or is_served(reader, run_id):
+        return False
     with Host(config=Config.load()) as host:
         try:
-            host.operate(subject.run_id)
+            host.operate(run_id)
         except HostlerError as error:
-            if error.code is not Code.CONFLICT or not look_at(reader, subject.run_id).owned:
+            if error.code is not Code.CONFLICT or not reader.run(run_id).owned:
                 raise
+            return False
+    return True
 
 
-def next_step(subject: Subject) -> str:
-    """Return what happens now, or what to type for it."""
-    if subject.owned and subject.run.owner is not None:
+def next_step(subject: Subject, *, here: bool = False) -> str:
+    """Return what happens now, or what to type for it.
+
+    Args:
+        subject: The run.
+        here: Whether what was asked of it was taken up by this command itself.
+
+    """
+    if subject.owned and subject.run.owner is not None and not here:
         return f"host {subject.run.owner.host} goes on with it"
-    if subject.served:
+    if subject.served and not here:
         return "the background service goes on with it"
     return f"go on with: hostler resume {subject.run_id}"

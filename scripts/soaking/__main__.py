@@ -8,9 +8,11 @@ What must hold then: every run has ended, its log holds, no body ran twice for o
 completed, no effect of unknown outcome was made again but by a person's word, and of all that lived nothing is left: no
 process, no ticket, no host's file.
 
-Four proofs of the same kind are counted in blows instead of seconds: `kills` of hosts at random points, `starts` (and
-stops) of hosts during work, `trees`: kills of hosts whose steps have children that are deaf to TERM, or in a session of
-their own, and `cancels` of such steps by another process, which looks whether what is called cancelled is dead.
+Five proofs of the same kind are counted in blows instead of seconds: `kills` of hosts at random points, `starts` (and
+stops) of hosts during work, `people` who retry, correct, settle and replay what runs of a few nodes wait for, also with
+commands, while hosts come and go and the code changes under them, `trees`: kills of hosts whose steps have children
+that are deaf to TERM, or in a session of their own, and `cancels` of such steps by another process, which looks whether
+what is called cancelled is dead.
 """
 
 import argparse
@@ -28,10 +30,11 @@ from typing import Final
 from hostler.host import Host
 from scripts.soaking.cancelling import Cancelling
 from scripts.soaking.checks import check_leftovers, check_proofs, check_runs, read_ledger
+from scripts.soaking.flow import FAILING
 from scripts.soaking.torment import Plan, Torment
 from store.home import Home
 
-CAPACITY: Final = "[machine.capacity]\ncpu = 6\nffmpeg = {}\nnetwork = 4\n"
+CONFIG: Final = "[machine.capacity]\ncpu = 6\nffmpeg = {}\nnetwork = 4\n[service]\ngrace_seconds = 0.3\n"
 FINISH_S: Final = 120.0
 """Within so long every run has ended, once nobody is tormented any more."""
 
@@ -41,10 +44,38 @@ PLANS: Final = {
         hosts=3,
         runs=6,
         nodes=12,
-        kinds=("step", "step", "step", "tree", "pay", "order", "pure", "code", "gate"),
+        kinds=("step", "step", "step", "tree", "pay", "order", "pure", "code", "gate", *FAILING, "plug"),
         step_s=0.2,
         pause_s=0.5,
-        blows={"kill": 4, "child": 3, "stop": 1, "freeze": 2, "cancel": 1},
+        blows={
+            "kill": 4,
+            "child": 3,
+            "stop": 1,
+            "freeze": 2,
+            "cancel": 1,
+            "edit": 1,
+            "command": 1,
+            "resume": 1,
+            "service": 1,
+        },
+        lacking=20,
+        entrusted=30,
+        think_s=0.5,
+        by_command=10,
+    ),
+    "people": Plan(
+        hosts=3,
+        runs=4,
+        nodes=4,
+        kinds=("pay", "code", "gate", *FAILING, "plug", "step", "pure"),
+        step_s=0.3,
+        pause_s=0.6,
+        blows={"kill": 3, "stop": 1, "edit": 1, "command": 1, "resume": 1, "service": 2},
+        after="bodies",
+        lacking=35,
+        entrusted=50,
+        think_s=3.0,
+        by_command=35,
     ),
     "kills": Plan(hosts=2, runs=3, nodes=12, kinds=STEPS, step_s=0.1, pause_s=0.4, blows={"kill": 1}, after="bodies"),
     "starts": Plan(hosts=2, runs=3, nodes=12, kinds=STEPS, step_s=0.1, pause_s=0.4, blows={"stop": 1}, after="bodies"),
@@ -71,9 +102,7 @@ PLANS: Final = {
 }
 
 
-def soak(
-    plan: Plan, *, seconds: float, times: int | None, seed: int, folder: Path, strict: bool
-) -> tuple[str, list[str]]:
+def soak(plan: Plan, *, seconds: float, times: int | None, seed: int, folder: Path) -> tuple[str, list[str]]:
     """Torment, let finish, and look.
 
     Args:
@@ -82,7 +111,6 @@ def soak(
         times: How many blows; None counts none.
         seed: Of all choices.
         folder: An empty one.
-        strict: Whether every run of which nobody cancelled anything must be completed.
 
     Returns:
         What was done, and what does not hold.
@@ -90,7 +118,7 @@ def soak(
     """
     for name, place in (("HOME", "home"), ("MACHINE_DIR", "machine"), ("CONFIG", "config.toml")):
         os.environ[f"HOSTLER_{name}"] = str(folder / place)
-    (folder / "config.toml").write_text(CAPACITY.format(plan.ffmpeg))
+    (folder / "config.toml").write_text(CONFIG.format(plan.ffmpeg))
     (folder / "copies").mkdir()
     (folder / "ledger").touch()
     began_s = time.monotonic()
@@ -105,8 +133,8 @@ def soak(
             torment.close()
     if times is not None and torment.blows.total() < times:
         wrong.append(f"only {torment.blows.total()} of {times} blows fell within {seconds:g} s")
-    wrong += torment.odd
-    wrong += check_runs(folder, home, torment.made, torment.cancelled if strict else None)
+    wrong += torment.odd + torment.people.odd + torment.service.odd
+    wrong += check_runs(folder, home, torment.made, torment.people.cancelled)
     wrong += check_proofs(home)
     children = list(torment.children())
     wrong += check_leftovers(folder, home, children)
@@ -114,7 +142,7 @@ def soak(
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     blows = ", ".join(f"{times} {blow}" for blow, times in sorted(torment.blows.items()))
-    given = ", ".join(f"{times} {kind}" for kind, times in sorted(torment.given.items())) or "nothing"
+    given = ", ".join(f"{times} {kind}" for kind, times in sorted(torment.people.given.items())) or "nothing"
     done = (
         f"seed {seed}: {len(torment.made)} runs, {len(read_ledger(folder))} bodies reached; blows: {blows}; "
         f"people gave: {given}; {time.monotonic() - began_s:.0f} s"
@@ -143,7 +171,7 @@ def main() -> int:
     seed = args.seed if args.seed is not None else random.randrange(1_000_000)
     folder = Path(tempfile.mkdtemp(prefix="hostler-soak-"))
     try:
-        done, wrong = soak(PLANS[name], seconds=seconds, times=times, seed=seed, folder=folder, strict=name != "soak")
+        done, wrong = soak(PLANS[name], seconds=seconds, times=times, seed=seed, folder=folder)
     finally:
         if args.keep:
             print(folder)

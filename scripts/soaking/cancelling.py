@@ -115,10 +115,10 @@ class Cancelling(Torment):
             return
         del self.due[run_id]
         key = None if whole or self.chance.random() < 0.6 else self.chance.choice(films)
-        self.cancelled.add(run_id)
+        self.people.cancelled.add(run_id)
         stopped = films if key is None else (key,)
         self.asked[run_id] = Asked(run_id=run_id, key=key, at_s=time.monotonic(), films=stopped)
-        self.post(run_id, RequestKind.CANCEL, key, request_id=cancel_id(run_id, key))
+        self.people.post(run_id, RequestKind.CANCEL, key, request_id=cancel_id(run_id, key))
 
     def look(self, reader: Reader, asked: Asked) -> None:
         """See whether it is shown as cancelled, and if so, whether that is true."""

@@ -2,8 +2,11 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
 
 from hostler.host import Host
 from hostres.errors import HostlerError
@@ -13,8 +16,19 @@ from store.contracts import EventKind, NodeRecord
 from store.home import Home
 from store.hosts import known_hosts
 from store.lifecycle import RUN_FINAL, RunStatus, Status
+from store.policy import FailureCode
 from store.proving import check_file, numbers, prove
 from store.reader import Reader
+
+NOTED: Final = frozenset({"step", "tree", "fails", "blocks", "typo"})
+"""Kinds that are completed by nothing but an attempt."""
+ONCE: Final = frozenset({"pay", "order", "plug"})
+"""Kinds whose effect happens once."""
+
+NEVER: Final = frozenset(
+    {FailureCode.CONFLICT, FailureCode.INCOMPATIBLE, FailureCode.INTERNAL, FailureCode.UNSUPPORTED_PLAN}
+)
+"""Nothing fails so unless a person lets a run go on without something, be it that it is tried again."""
 
 Line = tuple[str, str, str, int]
 """Kind, run, node, attempt."""
@@ -43,9 +57,9 @@ def check_bodies(run_id: str, nodes: Mapping[str, NodeRecord], lines: list[Line]
         kind = key.partition("/")[0]
         if last.get(key, 0) > record.attempt:
             yield f"{key} of {run_id}, {record.status} with attempt {record.attempt}, ran again as {last[key]}"
-        if kind in ("step", "tree") and record.status is Status.COMPLETED and last.get(key, 0) < record.attempt:
+        if kind in NOTED and record.status is Status.COMPLETED and last.get(key, 0) < record.attempt:
             yield f"{key} of {run_id} is completed with attempt {record.attempt}, whose body was never reached"
-        if kind in ("pay", "order") and sum(node == key for _, _, node, _ in lines) > 1:
+        if kind in ONCE and sum(node == key for _, _, node, _ in lines) > 1:
             yield f"the effect of {key} of {run_id} happened more than once"
 
 
@@ -56,14 +70,25 @@ def check_code(seed: int, run_id: str, replays: Counter[str], lines: list[Line])
             yield f"{key} of {run_id} ran {times} times and was let run again {replays[key]} times"
 
 
-def check_runs(folder: Path, home: Home, made: Mapping[str, int], disturbed: set[str] | None) -> Iterator[str]:
+def check_failures(run_id: str, told: Iterable[tuple[str | None, Mapping[str, JsonValue]]]) -> Iterator[str]:
+    """Yield which node of a run failed for a reason that none of them has, by what the events of each tell."""
+    for node, data in told:
+        match data.get("failure"):
+            case {"code": str(code), "message": str(message)} if code in NEVER:
+                yield f"{node} of {run_id} failed: {code}: {message}"
+            case _:
+                pass
+
+
+def check_runs(folder: Path, home: Home, made: Mapping[str, int], disturbed: set[str]) -> Iterator[str]:
     """Yield what does not hold of the runs.
 
     Args:
         folder: Of the soak.
         home: The store.
         made: Each run that was created → the seed of its graph.
-        disturbed: Runs of which a person cancelled something; the others must be completed. None asks no such thing.
+        disturbed: Runs of which a person cancelled something or that they let go on without; the others must be
+            completed.
 
     """
     ledger = read_ledger(folder)
@@ -74,7 +99,7 @@ def check_runs(folder: Path, home: Home, made: Mapping[str, int], disturbed: set
             nodes = {node.key: node for node in reader.nodes(run_id)}
             if status not in RUN_FINAL:
                 yield f"run {run_id} is {status}"
-            if disturbed is not None and run_id not in disturbed and status is not RunStatus.COMPLETED:
+            if run_id not in disturbed and status is not RunStatus.COMPLETED:
                 why = {key: node.failure.message for key, node in nodes.items() if node.failure is not None}
                 yield f"run {run_id}, of which nobody cancelled anything, is {status}: {why}"
             try:
@@ -87,6 +112,8 @@ def check_runs(folder: Path, home: Home, made: Mapping[str, int], disturbed: set
                 for event in events
                 if event.kind is EventKind.GRANT and event.data.get("action") == "replay" and event.node is not None
             )
+            if run_id not in disturbed:
+                yield from check_failures(run_id, [(event.node, event.data) for event in events])
             yield from check_bodies(run_id, nodes, [line for line in ledger if line[1] == run_id])
             yield from check_code(made.get(run_id, 0), run_id, replays, ledger)
 

@@ -11,9 +11,26 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from hostler import Finding, Policy, Reconciliation, Retry, compute, operation, workflow
+from hostler import (
+    Budget,
+    FailureCode,
+    Finding,
+    OperationFailed,
+    Policy,
+    Reconciliation,
+    Retry,
+    RunLimits,
+    compute,
+    operation,
+    workflow,
+)
 
 AGAIN = Retry(attempts=10, delays=(0.05,))
+BLOCKED = Retry(attempts=2, delays=(0.05,), exhausted="block")
+
+LACKING = {"SOAK_LIMIT_S": "61"}
+"""In a process with these variables `soak.plug` is not what it is in others."""
+LIMIT_S = float(os.environ.get("SOAK_LIMIT_S", "60"))
 
 TREE = """
 import fcntl, os, signal, sys, time
@@ -57,6 +74,12 @@ class Given(BaseModel):
     folder: str
     seconds: float = 0.0
     after: int = 0
+
+
+class Tried(BaseModel):
+    folder: str
+    after: int = 0
+    right: bool = False
 
 
 class Made(BaseModel):
@@ -137,6 +160,45 @@ def order(ctx, input: Given) -> Made:
     return Made(folder=input.folder, number=input.after + 1)
 
 
+@operation("soak.fails", version=1, policy=Policy(effect="local-derived-write"))
+def fails(ctx, input: Tried) -> Made:
+    """Fail until somebody has retried it, once or twice."""
+    note(input.folder, "fails", ctx.run_id, ctx.node, ctx.attempt)
+    if ctx.attempt <= 1 + input.after % 2:
+        raise OperationFailed(FailureCode.UNAVAILABLE, "no such camera", "plug it in")
+    return Made(folder=input.folder, number=input.after + 1)
+
+
+@operation("soak.blocks", version=1, policy=Policy(effect="local-derived-write", retry=BLOCKED))
+def blocks(ctx, input: Tried) -> Made:
+    """Fail twice, then rest."""
+    note(input.folder, "blocks", ctx.run_id, ctx.node, ctx.attempt)
+    if ctx.attempt <= 2:
+        raise OperationFailed(FailureCode.UNAVAILABLE, "no such camera", "plug it in")
+    return Made(folder=input.folder, number=input.after + 1)
+
+
+@operation("soak.typo", version=1, policy=Policy(effect="local-derived-write"))
+def typo(ctx, input: Tried) -> Made:
+    """Fail until somebody has corrected its input."""
+    note(input.folder, "typo", ctx.run_id, ctx.node, ctx.attempt)
+    if not input.right:
+        raise OperationFailed(FailureCode.INVALID_DATA, "no such file", "correct it")
+    return Made(folder=input.folder, number=input.after + 1)
+
+
+@operation(
+    "soak.plug",
+    version=1,
+    policy=Policy(effect="project-mutation", resume="ambiguous-after-dispatch", max_seconds=LIMIT_S),
+)
+def plug(ctx, input: Given) -> Made:
+    """Do something that only some hosts have the code of."""
+    note(input.folder, "plug", ctx.run_id, ctx.node, ctx.attempt)
+    ctx.run(["sleep", f"{input.seconds:.3f}"])
+    return Made(folder=input.folder, number=input.after + 1)
+
+
 @operation("soak.pure", version=1)
 def pure(ctx, input: Made) -> Made:
     return Made(folder=input.folder, number=input.number + 1)
@@ -150,11 +212,11 @@ def code(input):
     return {"folder": input["folder"], "number": 1}
 
 
-OPERATIONS = {"step": step, "tree": tree, "film": film, "pay": pay, "order": order}
+OPERATIONS = {"step": step, "tree": tree, "film": film, "pay": pay, "order": order, "plug": plug}
+FAILING = {"fails": fails, "blocks": blocks, "typo": typo}
 
 
-@workflow("soak", version=1)
-def soak(build, folder: str, seed: int, nodes: int, kinds: list[str], seconds: float):
+def random_graph(build, folder: str, seed: int, nodes: int, kinds: list[str], seconds: float):
     """Build a random graph of steps of these kinds, each after some of those before it."""
     chance = random.Random(seed)
     made = []
@@ -169,7 +231,21 @@ def soak(build, folder: str, seed: int, nodes: int, kinds: list[str], seconds: f
             made.append(build.call(code, key=key, input={"folder": folder, "run": name, "node": key}, after=after))
         elif kind == "pure":
             made.append(build.call(pure, key=key, input={"folder": folder, "number": number}, after=after))
+        elif kind in FAILING:
+            made.append(build.call(FAILING[kind], key=key, input={"folder": folder, "after": number}, after=after))
         else:
             given = {"folder": folder, "seconds": chance.uniform(0, seconds), "after": number}
             made.append(build.call(OPERATIONS[kind], key=key, input=given, after=after))
     return {}
+
+
+@workflow("soak", version=1)
+def soak(build, folder: str, seed: int, nodes: int, kinds: list[str], seconds: float):
+    """Build a random graph."""
+    return random_graph(build, folder, seed, nodes, kinds, seconds)
+
+
+@workflow("soak-frugal", version=1, limits=RunLimits(budget=Budget(retries=2)))
+def frugal(build, folder: str, seed: int, nodes: int, kinds: list[str], seconds: float):
+    """Build a random graph in which little may be tried again."""
+    return random_graph(build, folder, seed, nodes, kinds, seconds)

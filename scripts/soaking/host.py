@@ -12,13 +12,14 @@ from hostres.errors import Code, HostlerError
 from store.home import Home
 from store.lifecycle import RUN_FINAL
 from store.reader import Reader
+from store.service import service_alive
 
 LOOK_S = 0.03
 GRACE_S = 0.3
 
 
 def work(jobs: int, stop: threading.Event) -> None:
-    """Take up what nobody works on; hand all back in the end."""
+    """Take up what nobody works on and what is left to no living service; hand all back in the end."""
     config = Config.load()
     with Host(config=config, jobs=jobs) as host, Reader.open(Home.open(config.home, create=True)) as reader:
         mine: dict[str, Run] = {}
@@ -26,6 +27,8 @@ def work(jobs: int, stop: threading.Event) -> None:
         while not stop.wait(LOOK_S):
             for row in reader.runs():
                 if row.status in RUN_FINAL or row.alive or row.run_id in mine:
+                    continue
+                if reader.is_entrusted(row.run_id) and service_alive(reader.home):
                     continue
                 try:
                     mine[row.run_id] = host.resume(row.run_id)

@@ -1,4 +1,4 @@
-"""The tormentor: it creates runs, keeps hosts alive and kills them, and answers for the people."""
+"""The tormentor: it creates runs, keeps hosts alive and kills them, and changes the code under them."""
 
 import contextlib
 import os
@@ -17,20 +17,28 @@ from typing import Any, Final
 from hostler.compiler import compile_workflow
 from hostler.host import Host
 from hostler.loading import load
-from hostler.principal import principal
-from store.clock import SystemClock
-from store.contracts import NodeRecord, Request, RequestKind
+from scripts.soaking.flow import LACKING
+from scripts.soaking.people import People
+from scripts.soaking.serving import Serving
+from store.contracts import RequestKind
 from store.home import Home
-from store.lifecycle import RESTING, RUN_FINAL, Status
+from store.lifecycle import RUN_FINAL
 from store.reader import Reader
-from store.requests import cancel_id, post
+from store.requests import cancel_id
 from store.run_list import RunRow
 
 HERE: Final = Path(__file__).resolve().parent
 FLOW: Final = HERE / "flow.py"
 HOST: Final = HERE / "host.py"
-ANSWER_S: Final = 2.0
-"""People ask again when nothing has come of their answer for so long."""
+EDITS: Final = (
+    ("", ""),
+    ("AGAIN = ", "# nothing that matters\nAGAIN = "),
+    ('"soak.step", version=1, policy=Policy(', '"soak.step", version=1, policy=Policy(max_seconds=100, '),
+    ("AGAIN = ", "AGAIN == = "),
+)
+"""What becomes of the workflow's file: nothing, a comment, one that changes an operation, one that breaks it."""
+BREAKS: Final = len(EDITS) - 1
+WORKFLOWS: Final = ("soak", "frugal")
 STOP_S: Final = 40.0
 """A host that was told to stop has ended within this."""
 
@@ -47,6 +55,10 @@ class Plan:
         step_s: The longest step.
         pause_s: The longest pause between two disturbances.
         blows: Name of a disturbance → its weight.
+        lacking: Of so many of a hundred hosts the code of `plug` is not what it is elsewhere.
+        entrusted: Of so many of a hundred runs are left to a background service.
+        think_s: So long at most people think before they answer; meanwhile hosts change, and runs may end.
+        by_command: Of so many of a hundred answers people type a command.
         after: What must have happened since the last blow before another falls: `trees`, another tree of processes has
             come up; `bodies`, another body has been reached; or None.
         ffmpeg: How many the machine has.
@@ -62,6 +74,10 @@ class Plan:
     blows: dict[str, int]
     after: str | None = None
     ffmpeg: int = 4
+    lacking: int = 0
+    entrusted: int = 0
+    think_s: float = 0.0
+    by_command: int = 0
 
 
 @dataclass(slots=True)
@@ -69,11 +85,13 @@ class Hosting:
     """A host process.
 
     Attributes:
+        lacking: Whether it lacks the code of `plug`.
         ready: Whether it has begun to look for runs.
 
     """
 
     process: "subprocess.Popen[bytes]"
+    lacking: bool = False
     ready: bool = False
 
 
@@ -83,12 +101,13 @@ class Torment:
 
     Attributes:
         folder: Of its own, with everything in it.
+        people: Who answer.
+        service: The background service, if runs are left to one.
         made: Run → the seed of its graph.
-        given: What people gave, by kind of request.
         blows: What was done to the hosts.
         odd: What went wrong on the way.
         ended: Hosts that were told to stop and are not known to have ended.
-        answered: When people last answered a node that rests so, after that attempt.
+        broken: Whether the workflow's file is.
         happened: How much of what must happen between two blows had happened at the last one.
 
     """
@@ -98,15 +117,21 @@ class Torment:
     chance: random.Random
     home: Home
     creator: Host
+    people: People = field(init=False)
+    service: Serving = field(init=False)
     hosts: list[Hosting] = field(default_factory=list)
     made: dict[str, int] = field(default_factory=dict)
-    cancelled: set[str] = field(default_factory=set)
-    given: Counter[str] = field(default_factory=Counter)
     blows: Counter[str] = field(default_factory=Counter)
     odd: list[str] = field(default_factory=list)
     ended: list[Hosting] = field(default_factory=list)
-    answered: dict[tuple[str, str, Status, int], float] = field(default_factory=dict)
+    broken: bool = False
     happened: int = 0
+
+    def __post_init__(self) -> None:
+        """Bring the workflow's file to where it is edited, and call the people."""
+        self.service = Serving(self.folder, self.home, self.chance, self.plan.lacking)
+        self.people = People(self.folder, self.home, self.chance, self.plan.by_command, self.plan.think_s)
+        self.edit(0)
 
     # -- what goes on --------------------------------------------------------------------------------------------------
 
@@ -120,14 +145,21 @@ class Torment:
     def finish(self, within_s: float) -> list[str]:
         """Let everything end in peace; return what did not."""
         until_s = time.monotonic() + within_s
+        for one in [one for one in self.hosts if one.lacking]:  # what it has taken up may need what it lacks
+            self.gone(one, signal.SIGTERM if one.ready else signal.SIGKILL)
         with Reader.open(self.home) as reader:
-            while unfinished := [row for row in reader.runs() if row.status not in RUN_FINAL]:
+            while unfinished := [row for row in reader.runs() if not self.is_over(row)]:
                 if time.monotonic() > until_s:
                     return [self.stuck(reader, row) for row in unfinished]
-                self.keep_hosts()
+                self.keep_hosts(peace=True)
                 self.answer(reader)
                 time.sleep(0.05)
+        self.people.look_at_commands(wait=True)
         return []
+
+    def is_over(self, row: RunRow) -> bool:
+        """Say whether nothing more will happen to a run."""
+        return row.status in RUN_FINAL and not self.people.wait_for(row)
 
     def stuck(self, reader: Reader, row: RunRow) -> str:
         """Describe a run that does not end."""
@@ -137,13 +169,17 @@ class Torment:
     def keep_going(self, reader: Reader) -> None:
         """See to it that there is something to do and somebody to do it, and answer for the people."""
         self.keep_hosts()
-        under_way = sum(row.status not in RUN_FINAL for row in reader.runs())
+        under_way = sum(not self.is_over(row) for row in reader.runs())
+        if self.broken and not under_way:  # nobody can make a run, and nothing happens any more
+            self.edit(0)
         if under_way < self.plan.runs:
             self.create()
         self.answer(reader)
 
     def create(self) -> None:
-        """Store a run."""
+        """Store a run, if the workflow's file can be read."""
+        if self.broken:
+            return
         seed = len(self.made) + 1 + self.chance.randrange(1_000_000) * 10_000
         inputs: dict[str, Any] = {
             "folder": str(self.folder),
@@ -152,12 +188,29 @@ class Torment:
             "kinds": list(self.plan.kinds),
             "seconds": self.plan.step_s,
         }
-        workflow = load(str(FLOW), folder=self.folder)
+        workflow = load(f"{self.folder / FLOW.name}:{self.chance.choice(WORKFLOWS)}", folder=self.folder)
         compiled = compile_workflow(workflow, inputs, folder=self.folder, max_nodes=4096)
-        self.made[self.creator.create(compiled)] = seed
+        entrusted = self.chance.randrange(100) < self.plan.entrusted
+        self.made[self.creator.create(compiled, entrusted=entrusted)] = seed
 
-    def keep_hosts(self) -> None:
-        """Start hosts in place of those that have gone; one that went by itself is odd."""
+    def edit(self, number: int) -> None:
+        """Change the workflow's file as one does in an editor: at once, or not at all."""
+        before, after = EDITS[number]
+        text = FLOW.read_text()
+        new = self.folder / "flow.new"
+        new.write_text(text.replace(before, after, 1))
+        new.replace(self.folder / FLOW.name)
+        self.broken = number == BREAKS
+
+    def keep_hosts(self, *, peace: bool = False) -> None:
+        """Start hosts in place of those that have gone; one that went by itself is odd.
+
+        Args:
+            peace: Whether no more of them are to lack anything.
+
+        """
+        if self.plan.entrusted:
+            self.service.keep(peace=peace)
         for one in list(self.hosts):
             code = one.process.poll()
             if code is not None:
@@ -166,14 +219,17 @@ class Torment:
             elif not one.ready and one.process.stdout is not None:
                 one.ready = bool(select.select([one.process.stdout], [], [], 0)[0])
         while len(self.hosts) < self.plan.hosts:
+            others = any(not one.lacking for one in self.hosts)
+            lacking = not peace and others and self.chance.randrange(100) < self.plan.lacking
             with (self.folder / "hosts.log").open("ab") as log:
                 process = subprocess.Popen(
                     [sys.executable, str(HOST)],
+                    env={**os.environ, **(LACKING if lacking else {})},
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
                 )
-            self.hosts.append(Hosting(process))
+            self.hosts.append(Hosting(process, lacking))
 
     def last_words(self, _one: Hosting) -> str:
         """Return the end of what the hosts logged."""
@@ -206,6 +262,17 @@ class Torment:
                     return
             case "cancel":
                 if not self.cancel(reader):
+                    return
+            case "service":
+                if not self.service.hit():
+                    return
+            case "edit":
+                self.edit(self.chance.randrange(len(EDITS)))
+            case "command":
+                if not self.people.kill_one():
+                    return
+            case "resume":
+                if not self.people.resume(reader, accept="cancel" in self.plan.blows):
                     return
         self.blows[blow] += 1
 
@@ -268,51 +335,26 @@ class Torment:
             return False
         run_id = self.chance.choice(rows).run_id
         key = self.chance.choice([None, self.chance.choice(reader.nodes(run_id)).key])
-        self.cancelled.add(run_id)
-        self.post(run_id, RequestKind.CANCEL, key, request_id=cancel_id(run_id, key))
+        self.people.cancelled.add(run_id)
+        self.people.post(run_id, RequestKind.CANCEL, key, request_id=cancel_id(run_id, key))
         return True
 
     # -- people --------------------------------------------------------------------------------------------------------
 
     def answer(self, reader: Reader) -> None:
-        """Answer what waits for a person, truthfully."""
+        """Let people answer what waits for them."""
         self.reap_stopped(wait=False)
+        self.people.look_at_commands()
         for row in reader.runs():
-            if row.status in RUN_FINAL:
-                continue
-            for node in reader.nodes(row.run_id):
-                asked = (row.run_id, node.key, node.status, node.attempt)
-                if node.status in RESTING and time.monotonic() - self.answered.get(asked, -ANSWER_S) >= ANSWER_S:
-                    self.answered[asked] = time.monotonic()
-                    self.answer_one(row.run_id, node)
-
-    def answer_one(self, run_id: str, node: NodeRecord) -> None:
-        """Answer one node."""
-        match node.status:
-            case Status.APPROVAL_REQUIRED:
-                self.post(run_id, RequestKind.APPROVE, node.key, plan_sha256=node.frozen_sha256)
-            case Status.AMBIGUOUS_CODE:
-                self.post(run_id, RequestKind.REPLAY, node.key)
-            case Status.BLOCKED:
-                self.post(run_id, RequestKind.RETRY, node.key)
-            case Status.AMBIGUOUS:
-                done = f"pay {run_id} {node.key} " in (self.folder / "ledger").read_text()
-                value = {"folder": str(self.folder), "number": 1}
-                outcome = {"outcome": "completed", "value": value} if done else {"outcome": "retry"}
-                self.post(run_id, RequestKind.SETTLE, node.key, data=outcome)
-            case _:
-                raise AssertionError(node.status)
-
-    def post(self, run_id: str, kind: RequestKind, key: str | None, **fields: Any) -> None:
-        """Post a request."""
-        clock = SystemClock()
-        fields.setdefault("request_id", f"{kind}:{run_id}:{key}:{self.given.total()}")
-        self.given[kind.value] += 1
-        request = Request(run_id=run_id, kind=kind, node=key, principal=principal(), at=clock.now().at, **fields)
-        post(self.home, request, clock=clock)
+            if not self.is_over(row):
+                self.people.answer(reader, row)
 
     def close(self) -> None:
-        """Stop the hosts."""
+        """Stop the hosts, and what people still have going on."""
+        self.service.end(signal.SIGTERM)
+        while self.people.kill_one():
+            self.people.look_at_commands()
+        self.people.look_at_commands(wait=True)
         for one in list(self.hosts):
             self.gone(one, signal.SIGTERM if one.ready else signal.SIGKILL)
         self.reap_stopped(wait=True)

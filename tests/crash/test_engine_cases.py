@@ -94,7 +94,10 @@ def test_five_hosts_that_start_at_once_share_the_runs_and_reach_each_body_once(t
     with Host(jobs=1) as creator:
         for seed in range(10):
             compiled = compile_workflow(
-                load(str(FLOW_OF_SOAK), folder=tmp_path), {**arguments, "seed": seed}, folder=tmp_path, max_nodes=64
+                load(f"{FLOW_OF_SOAK}:soak", folder=tmp_path),
+                {**arguments, "seed": seed},
+                folder=tmp_path,
+                max_nodes=64,
             )
             creator.create(compiled)
         crowd = [

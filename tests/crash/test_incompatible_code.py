@@ -6,6 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from hostler import Host
+from hostler.config import Config
+from store.clock import SystemClock
+from store.contracts import Request, RequestKind
+from store.home import Home
+from store.requests import post
 from tests.crash.support import events, hostler, show
 
 FLOW = """
@@ -101,6 +107,28 @@ def test_a_person_may_go_on_without_what_changed(paused: str, tmp_path: Path) ->
     asked = [event for event in events(paused) if event["data"].get("request") == "accept-incompatible"]
     assert [event["kind"] for event in asked] == ["request"]
     assert asked[0]["principal"].startswith("human:")
+
+
+def test_whoever_takes_up_that_a_person_goes_on_without_it_ends_what_it_lacks_itself(paused: str) -> None:
+    """Be it a command, or the service, that comes before the host of that person."""
+    clock, home = SystemClock(), Home.open(Config.load().home, create=False)
+    accepted = Request(
+        request_id="accept",
+        run_id=paused,
+        kind=RequestKind.ACCEPT_INCOMPATIBLE,
+        principal="human:ada",
+        data={"nodes": ["changed"]},
+        at=clock.now().at,
+    )
+    post(home, accepted, clock=clock)
+    with Host(jobs=1) as host:
+        host.operate(paused)
+    assert {node["key"]: node["status"] for node in show(paused)["nodes"]} == {
+        "ask": "completed",
+        "kept": "ready",
+        "changed": "incompatible",
+        "dependent": "skipped",
+    }
 
 
 def test_with_the_code_back_the_flag_changes_nothing(paused: str, monkeypatch: pytest.MonkeyPatch) -> None:

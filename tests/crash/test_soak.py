@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scripts.soaking.checks import check_bodies, check_code, read_ledger
+from scripts.soaking.checks import check_bodies, check_code, check_failures, read_ledger
 from store.contracts import NodeRecord
 from store.lifecycle import Status
 
@@ -20,6 +20,7 @@ SHARES = {
     "soak": ("--seconds", "5"),
     "kills": ("--proof", "kills", "--times", "3"),
     "starts": ("--proof", "starts", "--times", "3"),
+    "people": ("--proof", "people", "--times", "6"),
     "trees": ("--proof", "trees", "--times", "2"),
     "cancels": ("--proof", "cancels", "--times", "2"),
 }
@@ -67,6 +68,11 @@ def test_its_checks_see_what_ran_too_often_or_never(lines: Any, node: NodeRecord
     found = list(check_bodies("r", {node.key: node}, ledger))
     assert len(found) == (said is not None)
     assert said is None or said in found[0]
+
+
+def test_its_checks_see_what_failed_for_want_of_something_though_it_was_tried_again() -> None:
+    told: list[Any] = [("step/00", {"failure": {"code": code, "message": "why"}}) for code in ("timeout", "conflict")]
+    assert list(check_failures("r", [(None, {}), *told])) == ["step/00 of r failed: conflict: why"]
 
 
 def test_trusted_code_may_run_once_and_once_more_for_each_replay() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hostler.commands.places import reading
 from hostres.leftovers import find_leftovers
 from tests.end_to_end.support import (
     command,
@@ -78,6 +79,33 @@ def test_a_failed_node_is_retried_and_what_was_skipped_for_it_runs(tmp_path: Pat
     log = [json.loads(line) for line in hostler("events", "-", "--json").splitlines()]
     ends = [event["data"]["status"] for event in log if event["kind"] == "run-finalized"]
     assert ends == ["partial", "completed"], "the earlier outcome stays"
+
+
+def test_a_person_is_answered_though_the_host_that_had_the_run_dies_first(tmp_path: Path) -> None:
+    """It lived when the question was posted; who asked does not go away before somebody has taken the question up."""
+    fifo = tmp_path / "fifo"
+    workflow = graph(
+        tmp_path,
+        command("look", "false"),
+        command("after", "true", after=("look",)),
+        held("other", fifo, after=()),
+    )
+    with started("run", workflow) as run:
+        run_id = read_until(run, "other  running")[0]
+        until(lambda: statuses(run_id)["look"] == "failed")
+        os.kill(run.pid, signal.SIGSTOP)
+        with started("retry", run_id, "look") as asking:
+            with reading() as (_, reader):
+                until(lambda: reader.requests(run_id))
+            os.kill(run.pid, signal.SIGKILL)
+            run.wait(timeout=10)
+            said, _ = asking.communicate(timeout=20)
+    assert asking.returncode == 0
+    assert said.splitlines() == ["look may be tried again", f"go on with: hostler resume {run_id}"]
+    assert {key: status for key, status in statuses(run_id).items() if key != "other"} == {
+        "look": "ready",
+        "after": "pending",
+    }
 
 
 def test_what_did_not_fail_cannot_be_retried(tmp_path: Path) -> None:

@@ -234,6 +234,22 @@ def test_a_run_that_it_lacks_the_code_for_is_left_alone_and_said_once(
     assert log.count("run-left-alone") == 1
 
 
+def test_what_people_want_of_a_run_that_is_left_alone_is_done_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lacks the code, and who lives here leaves the run to it; a cancel needs no code."""
+    file = tmp_path / "flow.py"
+    file.write_text(FLOW)
+    monkeypatch.setenv("TEST_LIMIT_S", "60")
+    run = submitted(str(file))
+    with serving(TEST_LIMIT_S="61") as service:
+        assert said(service, "run-left-alone")["run_id"] == run
+        hostler("cancel", run)
+        assert said(service, "requests-taken-up")["requests"] == 1
+        assert said(service, "run-ended")["status"] == "cancelled"
+    assert statuses(run) == {"a": "cancelled"}
+
+
 def test_a_real_supervisord_keeps_it_stops_it_and_starts_it_again_when_it_is_killed(tmp_path: Path) -> None:
     """With the unit that `service install` wrote."""
     environ = {**os.environ, "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}

@@ -17,10 +17,12 @@ from hostres.top import snapshot
 from store.clock import SystemClock
 from store.contracts import Request, RequestKind
 from store.home import Home
+from store.hosts import HostIdentity
 from store.lifecycle import RunStatus
 from store.policy import FailureCode
 from store.reader import Reader
 from store.requests import post
+from store.run_store import RunStore
 from tests.support import until
 
 
@@ -53,6 +55,13 @@ def paid(ctx, input: Number) -> Number:
 @operation("test.breaks", version=1, policy=Policy(effect="local-read"))
 def breaks(ctx, input: Number) -> Number:
     raise OperationFailed(FailureCode.UNAVAILABLE, "no such camera", "plug it in")
+
+
+@operation("test.breaks-once", version=1, policy=Policy(effect="local-read"))
+def breaks_once(ctx, input: Number) -> Number:
+    if ctx.attempt == 1:
+        raise OperationFailed(FailureCode.UNAVAILABLE, "no such camera", "plug it in")
+    return Number(n=input.n + 1)
 
 
 @operation("test.raises", version=1, policy=Policy(effect="local-read"))
@@ -121,6 +130,14 @@ def breaking(build):
     build.call(raises, key="worse", input={"n": 1})
     build.call(add, key="good", input={"n": 1})
     return {}
+
+
+@workflow("breaking-once", version=1)
+def breaking_once(build):
+    bad = build.call(breaks_once, key="bad", input={"n": 1})
+    after = build.call(add, key="after", input={"n": bad["n"]})
+    build.call(read, key="good", input={"n": 1})
+    return {"n": after["n"]}
 
 
 @workflow("long", version=1)
@@ -204,6 +221,60 @@ def test_a_resting_run_that_a_program_keeps_goes_on_when_the_answer_comes():
         approve(run.run_id, "buy")
         assert ended.wait(30)
         assert run.wait(timeout=1).outputs == {"n": 101}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have a person retry `bad` at the last moment that a host owns its run; return the runs of which that was asked."""
+    write, asked = RunStore.write, list[str]()
+
+    def write_late(store: RunStore, transactions: Any) -> Any:
+        for run_id in [one.fence.run_id for one in transactions if one.release and not asked]:
+            with reader() as found:
+                assert found.run(run_id).owned
+            asked.append(run_id)
+            clock = SystemClock()
+            late = Request(
+                request_id="late",
+                run_id=run_id,
+                kind=RequestKind.RETRY,
+                node="bad",
+                principal="human:ada",
+                at=clock.now().at,
+            )
+            post(Home.open(Config.load().home, create=False), late, clock=clock)
+        return write(store, transactions)
+
+    monkeypatch.setattr(RunStore, "write", write_late)
+    return asked
+
+
+def test_a_retry_that_comes_just_as_the_run_ends_is_taken_up(asked):
+    """Whoever asked saw that a host works on the run, and leaves it to that host."""
+    with Host(jobs=2) as host:
+        outcome = host.submit(breaking_once).wait(timeout=20)
+    assert asked == [outcome.run_id]
+    assert (outcome.status, outcome.outputs) == (RunStatus.COMPLETED, {"n": 3})
+
+
+def test_a_host_whose_run_has_ended_is_content_if_another_takes_up_what_was_asked_meanwhile(asked, monkeypatch):
+    claim, claims = RunStore.claim, list[HostIdentity]()
+
+    def claim_second(store: RunStore, run_id: str, identity: HostIdentity, **more: Any) -> Any:
+        claims.append(identity)
+        if len(claims) == 2:
+            claim(elsewhere, run_id, another)
+        return claim(store, run_id, identity, **more)
+
+    monkeypatch.setattr(RunStore, "claim", claim_second)
+    with Host(jobs=2) as host:
+        home = Home.open(Config.load().home, create=False)
+        elsewhere, another = RunStore.open(home, clock=SystemClock()), HostIdentity.register(home)
+        outcome = host.submit(breaking_once).wait(timeout=20)
+        assert [len(asked), len(claims)] == [1, 2]
+        assert (outcome.status, outcome.final) == (RunStatus.PARTIAL, True)
+        elsewhere.close()
+        another.close()
 
 
 def test_a_resting_run_is_handed_back_and_goes_on_elsewhere():

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from hostres.claims import default_capacity, usable_cpus
-from hostres.coordinator import Admitted, Coordinator, NotAdmitted
+from hostres.coordinator import Admitted, Coordinator, NotAdmitted, Patience
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.process import Supervised
@@ -65,16 +65,19 @@ def test_what_fits_goes_at_once_and_the_rest_after_the_release(machine: Coordina
     assert machine.safety_net_progress == 0
 
 
-def test_a_younger_claim_that_fits_is_not_held_up_by_an_older_one_that_does_not(machine: Coordinator) -> None:
-    one = machine.lease({"cpu": 1})
-    big = Answers()
-    machine.ask({"cpu": 2, "x": 1}, notify=big)
-    waiting(1)
-    machine.lease({"cpu": 1, "x": 1}, wait=0).release()
-    one.release()
-    big.wait()
-    assert isinstance(big.told[0], Admitted)
-    big.told[0].lease.release()
+def test_a_younger_claim_that_fits_is_not_held_up_by_an_older_one_that_does_not() -> None:
+    """As long as the older one has patience."""
+    endless, folder = Patience(factor=0, least_s=3600, most_s=3600), machine_folder(os.environ)
+    with Coordinator(folder, explicit={"cpu": 2, "x": 1}, patience=endless) as machine:
+        one = machine.lease({"cpu": 1})
+        big = Answers()
+        machine.ask({"cpu": 2, "x": 1}, notify=big)
+        waiting(1)
+        machine.lease({"cpu": 1, "x": 1}, wait=0).release()
+        one.release()
+        big.wait()
+        assert isinstance(big.told[0], Admitted)
+        big.told[0].lease.release()
 
 
 def test_an_aborted_wait_is_told_so_and_leaves_no_ticket(machine: Coordinator) -> None:

@@ -146,6 +146,17 @@ def test_what_is_asked_of_a_resting_run_of_its_own_is_to_be_done(setting: Settin
     assert to_do(setting) == [own]
 
 
+def test_how_much_is_asked_of_a_run_is_told_with_it(setting: Setting) -> None:
+    """A service that cannot go on with the run sees by it whether something is still to be done."""
+    run, asked = setting.created(entrusted=True), list[int]()
+    with Reader.open(setting.home) as reader:
+        for kind in (RequestKind.CANCEL, RequestKind.BUDGET, None):
+            asked.append(sum(one.asked for one in reader.to_do()))
+            if kind is not None:
+                post(setting.home, request_of(run, kind, request_id=kind.value), clock=CLOCK)
+    assert asked == [0, 1, 2]
+
+
 def test_a_request_for_a_run_that_nobody_works_on_wakes_the_service(setting: Setting) -> None:
     """It does not wait for a clock."""
     run = setting.created(entrusted=True)

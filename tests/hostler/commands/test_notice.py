@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hostler.commands.notice import Notice
+from hostres.coordinator import Coordinator, Patience
 from hostres.folders import machine_folder
 from hostres.place import Place, place_of_this_process
 from tests.hostres.support import children, coordinator, holder, waiting
@@ -49,7 +50,12 @@ def test_the_place_tells_the_first_thing_that_is_short_and_how_many_are_before()
         hear()
         ask.withdraw()
     """
-    with coordinator(x=1, y=2) as machine, machine.lease({"y": 1}), children() as start:
+    endless = Patience(factor=0, least_s=3600, most_s=3600)  # else what is free is kept for the first after 2 s
+    with (
+        Coordinator(machine_folder(os.environ), explicit={"x": 1, "y": 2}, patience=endless) as machine,
+        machine.lease({"y": 1}),
+        children() as start,
+    ):
         start(holder({"y": 2}))
         waiting(1)
         child = start(code)
