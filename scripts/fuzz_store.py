@@ -246,7 +246,7 @@ def works(home: Home) -> Iterator[tuple[str, Callable[[], Any]]]:
                 claims.append(claimed)
                 return (
                     claimed.record, claimed.plan, claimed.status, claimed.started_at, claimed.nodes, claimed.outputs,
-                    claimed.grants, claimed.requests, claimed.cancelled,
+                    claimed.grants, claimed.requests,
                 )  # fmt: skip
 
             def write(claims: list[Claimed] = claims) -> Any:

@@ -73,7 +73,7 @@ def test_work_for_which_there_can_be_no_thread_is_refused_and_later_work_is_not(
     threads, done, late = WorkThreads("t"), threading.Event(), threading.Event()
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", full)
-        with pytest.raises(RuntimeError, match="can't start"):
+        with pytest.raises(OSError, match="no further thread can be started"):
             threads.start(done.set)
     assert (threads.busy, threads.behind) == (0, False)
     threads.start(late.set)

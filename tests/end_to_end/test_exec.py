@@ -372,11 +372,11 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         "hostler", "hostler.commands", "hostler.commands.exec", "hostler.commands.job", "hostler.commands.notice",
         "hostler.standard_streams", "hostres",
         *(f"hostres.{name}" for name in (
-            "affinity", "arguments", "arrival", "beginning", "claims", "clock", "configuration", "coordinator", "decisions",
-            "descriptors", "errors", "folders", "gate", "heirs", "keys", "lease", "listing", "locks", "machine",
-            "machine_keys", "nesting",
-            "patience", "platforms", "poller", "profile", "programs", "pulse", "queue", "rousing", "seating",
-            "settings", "state", "succession", "summons", "sweeping", "ticket", "tickets", "turnaround", "watching",
+            "affinity", "arguments", "arrival", "beginning", "claims", "clock", "configuration", "coordinator",
+            "decisions", "descriptors", "errors", "folders", "gate", "heirs", "keys", "lease", "listing", "locks",
+            "machine", "machine_keys", "nesting", "patience", "platforms", "poller", "profile", "programs", "pulse",
+            "queue", "rousing", "seating", "settings", "state", "stillness", "succession", "summons", "sweeping",
+            "ticket", "tickets", "turnaround", "usher", "watching",
         )),
     }  # fmt: skip
 
