@@ -243,6 +243,8 @@ class Coordinator:
             unprompted = hung is None
             if unprompted and time.monotonic() < look_at:
                 continue
+            if not (unprompted or hung) and ticket.only_lives():
+                continue
             if unprompted and not ticket.must_look():
                 look_at = ticket.see_at()
                 continue

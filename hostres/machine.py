@@ -129,8 +129,6 @@ class Machine:
                 self.looks += 1
                 self.safety_net_looks += 1
                 return False
-            if not unprompted and not hung and ticket.only_lives():
-                return False
             return self._gate.hold(until, self._look_now, ticket, hung, unprompted)
         except OSError as error:
             raise unavailable("the queue could not be read", error) from error

@@ -208,6 +208,8 @@ class Poller:
         unprompted = not hung and not poked
         if unprompted and time.monotonic() < ask.look_at:
             return
+        if not (unprompted or hung) and ticket.only_lives():
+            return
         if unprompted and not ticket.must_look():
             ask.look_at = ticket.see_at()
             return

@@ -172,11 +172,11 @@ class Usher:
         asleep = ticket.entry(DOZING)
         if asleep not in line.waiting:
             raise HostlerError(Code.OWNERSHIP_LOST, f"ticket {ticket.number} was removed while it waited", "ask again")
+        self._tickets.disown(listing)  # it is about to stand before some of them again
         ticket.be_called(asleep)
         ticket.lock.rename(self._tickets.path(me.name))
         ticket.be_called(me)
         listing.replace(asleep, WAITING)
-        self._tickets.disown(listing)  # as it stands before some of them again
         return True
 
     def _is_next(

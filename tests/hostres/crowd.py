@@ -48,6 +48,8 @@ class Crowd:
     def look(self, ticket: Ticket) -> bool:
         """Look as the ticket would that is woken by whatever has happened to it, the long way if it is an heir."""
         hung = ticket.poll(0)
+        if not hung and ticket.only_lives():
+            return False
         return self.tickets[ticket].look(ticket, hung=hung or ())
 
     def inherits(self, ticket: Ticket) -> bool:
@@ -60,6 +62,8 @@ class Crowd:
         if hung is None:
             return None
         machine = self.tickets[ticket]
+        if not hung and ticket.only_lives():
+            return False
         return bool(hung and machine.inherit(ticket, hung)) or machine.look(ticket, hung=hung)
 
     def leave(self, ticket: Ticket) -> None:

@@ -19,7 +19,7 @@ from hostres.gate import Gate
 from hostres.heirs import promised
 from hostres.inspection import inspect
 from hostres.listing import DOZING, HEIR, Listing
-from hostres.locks import poke
+from hostres.locks import FifoLock, poke
 from hostres.patience import Patience
 from hostres.revocation import revoke
 from hostres.turnaround import read_turnaround
@@ -173,6 +173,30 @@ def test_behind_a_dozing_one_nobody_is_its_heir_until_it_moves(crowd: Crowd) -> 
     assert letters(crowd)[:2] == "hn"
     crowd.leave(holder)
     assert crowd.inherits(one)
+
+
+def test_who_moves_again_stands_before_an_heir_from_the_moment_in_which_its_name_says_so(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slot may fall free just then."""
+    tickets = crowd.machines[0].tickets
+    holder, one, two, three = (crowd.ask(X) for _ in range(4))
+    listing = tickets.scan()
+    assert tickets.put(listing.waiting[0], DOZING, listing)
+    crowd.leave(holder)
+    assert crowd.look(two)
+    assert letters(crowd) == "zhn"
+    renamed = FifoLock.rename
+
+    def falls_free(lock: FifoLock, place: str) -> None:
+        renamed(lock, place)
+        monkeypatch.undo()
+        crowd.leave(two)
+        assert not crowd.inherits(three)
+
+    monkeypatch.setattr(FifoLock, "rename", falls_free)
+    crowd.look(one)
+    assert one.holding or crowd.look(one)
 
 
 def test_who_comes_to_be_an_heir_passes_on_the_look_after_the_others(crowd: Crowd) -> None:

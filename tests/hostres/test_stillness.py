@@ -2,15 +2,19 @@
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
+from hostres.folders import machine_folder
 from hostres.gate import Gate
 from hostres.listing import DOZING
 from hostres.locks import ALIVE, WATCH, poke
 from hostres.poller import SAFETY_NET_S
 from hostres.ticket import Ticket
 from tests.hostres.crowd import Crowd, told
+from tests.hostres.support import coordinator, eventually, waiting
 
 NO_HEIR = {"y": 1, "z": 1}
 
@@ -173,3 +177,26 @@ def test_a_sign_is_left_all_the_same(crowd: Crowd) -> None:
         assert third.pulse.missed()
         look_after(crowd, second)
         assert not third.pulse.missed()
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_who_is_asked_for_a_sign_of_life_again_and_again_looks_by_itself_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, blocks: bool
+) -> None:
+    """Its own look is what finds an end that no watch has told it of."""
+    for module in ("coordinator", "poller"):
+        monkeypatch.setattr(f"hostres.{module}.SAFETY_NET_S", (0.1, 0.1, 60.0))
+    with coordinator(x=1) as machine, ThreadPoolExecutor(1) as beside:
+        lease = machine.lease({"x": 1})
+        said: list[Any] = []
+        if blocks:
+            beside.submit(lambda: machine.lease({"x": 1}).release())
+        else:
+            machine.ask({"x": 1}, notify=said.append)
+        waiting(1)
+        (place,) = machine_folder(os.environ).glob(f"t/?.{lease.ticket + 1}.*")
+        eventually(lambda: poke(str(place), ALIVE) and machine.safety_net_looks >= 3)
+        lease.release()
+        eventually(lambda: blocks or said)
+        for each in said:
+            each.lease.release()
