@@ -5,6 +5,7 @@ every process, whatever else it has loaded, sees imports inside functions too, a
 """
 
 import ast
+import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ from hostler.refusals import invalid, one_line
 
 NEVER: Final = frozenset({"actors", "hostler", "hostres", "store", *sys.builtin_module_names})
 """Names that always mean this program or the interpreter, even where a folder has a file of that name."""
+TRIES: Final = 3
 
 
 def own_files(root: Path, entry: str, *, top: str | None = None) -> dict[str, bytes]:
@@ -66,9 +68,17 @@ def _packages_above(root: Path, entry: str, top: str | None) -> list[str]:
     return [str(each) for each in parents if (root / each).is_file()]
 
 
+def _parsed(content: bytes, path: Path) -> ast.Module:
+    """Parse a file; where threads build trees at once, CPython 3.11 may lose count of how deep each is (gh-106905)."""
+    for _ in range(TRIES):
+        with contextlib.suppress(SystemError):
+            return ast.parse(content, str(path))
+    return ast.parse(content, str(path))
+
+
 def _imports(content: bytes, path: Path, name: str) -> Iterator[str]:
     try:
-        tree = ast.parse(content, str(path))
+        tree = _parsed(content, path)
     except (SyntaxError, ValueError) as error:
         line = f" line {error.lineno}" if isinstance(error, SyntaxError) else ""
         said = error.msg if isinstance(error, SyntaxError) else str(error)

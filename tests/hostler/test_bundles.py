@@ -1,5 +1,6 @@
 """The code of a workflow as an archive: which files, which bytes, and nothing that leads outside."""
 
+import ast
 import io
 import zipfile
 from collections.abc import Mapping
@@ -165,6 +166,20 @@ def test_a_broken_or_missing_file_is_named_with_its_line(tmp_path: Path) -> None
     assert f"{root}/helper.py line 2: SyntaxError: invalid syntax" in refusal(own_files, root, "flow.py")
     assert f"{root}/none.py cannot be read: No such file" in refusal(own_files, root, "none.py")
     assert "null bytes" in refusal(own_files, root, "nul.py")
+
+
+def test_a_file_is_read_again_where_the_parser_has_lost_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython 3.11 does, if another thread builds a tree at the same time, as for a traceback."""
+    parse, failures = ast.parse, iter([SystemError("AST constructor recursion depth mismatch")])
+
+    def fails_once(content: bytes, name: str) -> ast.Module:
+        for failure in failures:
+            raise failure
+        return parse(content, name)
+
+    monkeypatch.setattr(ast, "parse", fails_once)
+    root = lay_out(tmp_path, {"flow.py": "import helper", "helper.py": ""})
+    assert sorted(own_files(root, "flow.py")) == ["flow.py", "helper.py"]
 
 
 def test_endless_code_is_not_read_to_its_end(tmp_path: Path) -> None:
