@@ -33,6 +33,8 @@ COMMAND_S: Final = 60.0
 """A command of theirs has ended within this."""
 MAY_END_WITH: Final = {"resume": frozenset({0, 1, 3, 5}), "": frozenset({0, 5})}
 """Exit codes by command: somebody else may have been first, or something may have moved on; else the default."""
+CANCELLED: Final = 130
+"""Of a run that was cancelled while it was shown."""
 REOPENED: Final = frozenset({RunStatus.PARTIAL, RunStatus.FAILED})
 """In a run that has ended so, what failed may be tried again."""
 
@@ -220,5 +222,6 @@ class People:
             said, _ = one.process.communicate()
             self.commands.remove(one)
             code = one.process.returncode
-            if not one.killed and code not in MAY_END_WITH.get(one.words[0], MAY_END_WITH[""]):
+            cancelled = code == CANCELLED and one.words[0] == "resume" and one.words[1] in self.cancelled
+            if not (one.killed or cancelled or code in MAY_END_WITH.get(one.words[0], MAY_END_WITH[""])):
                 self.odd.append(f"{' '.join(one.words)} ended with {code}: {said.strip()[-1000:]}")
