@@ -120,6 +120,7 @@ class Run:
                 case Progress():
                     self._notes.note(report)
                 case RunLeft() | RunLost():
+                    self._history.append(report)  # who subscribes only now waits for it all the same
                     self._notes.close()
             match report:
                 case RunLeft():

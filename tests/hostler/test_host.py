@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from actors.actions import RunLeft
 from hostler import Host, OperationFailed, Policy, operation, workflow
 from hostler.config import Config
 from hostres.coordinator import Coordinator
@@ -484,6 +485,18 @@ def test_a_subscriber_that_raises_keeps_nothing_from_the_others_and_hears_no_mor
     assert heard["after"] == heard["before"]
     assert len(heard["after"]) > known + 1
     assert heard["broken"] == heard["after"][known : known + 1]
+
+
+def test_who_subscribes_to_a_run_that_has_left_already_hears_that_last():
+    """The service waited for ever for a run that had left before it began to listen."""
+    heard: list[Any] = []
+    with Host() as host:
+        run = host.submit(chain, length=1)
+        assert run.wait(timeout=30).final
+        until(lambda: run.left)
+        run.subscribe(heard.append)
+    assert isinstance(heard[-1], RunLeft)
+    assert sum(isinstance(report, RunLeft) for report in heard) == 1
 
 
 def test_a_closed_host_says_so():
