@@ -46,7 +46,7 @@ from store.ids import new_run_id
 from store.lifecycle import MAY_RUN, NEEDS_CODE, Status
 from store.reader import Reader
 from store.requests import post
-from store.room import shortage
+from store.room import refuse_if_full
 from store.run_store import RunStore
 from store.service import wake_service
 
@@ -241,9 +241,7 @@ class Host:
                 unavailable, the disk is full; then nothing was changed.
 
         """
-        full = shortage(self._home)
-        if full is not None:
-            raise full
+        refuse_if_full(self._home)
         code, entries, needing = self._code(run_id, MAY_RUN)
         if not accept_incompatible:
             code.check(run_id, needing)

@@ -28,6 +28,18 @@ def shortage(home: Home) -> HostlerError | None:
     return no_room(f"the disk is full: what is left for {home.database} is kept for the end of what runs already")
 
 
+def refuse_if_full(home: Home) -> None:
+    """Refuse to begin something new.
+
+    Raises:
+        HostlerError: unavailable, as `shortage` says.
+
+    """
+    full = shortage(home)
+    if full is not None:
+        raise full
+
+
 def keep_reserve(home: Home) -> bool:
     """Take up the reserve, unless that is done already or would leave no room to work; say whether it is there."""
     if _is_whole(home):

@@ -27,7 +27,7 @@ from store.log_size import LogSize
 from store.plans import GraphPlan
 from store.records import encode, exactly
 from store.requests import waiting
-from store.room import give_up_reserve, is_full, keep_reserve, shortage
+from store.room import give_up_reserve, is_full, keep_reserve, refuse_if_full
 from store.schema import SCHEMA_VERSION, check_version
 from store.service import entrust, take_back
 from store.staged import Staged, stage
@@ -162,9 +162,7 @@ class RunStore:
             before = submitted(self._connection, record)
             if before is not None:
                 return before
-            full = shortage(self._home)
-            if full is not None:
-                raise full
+            refuse_if_full(self._home)
             insert_run(
                 self._connection,
                 record=record,
