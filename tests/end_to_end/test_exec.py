@@ -241,11 +241,12 @@ def test_a_request_to_end_while_it_waits_leaves_no_trace(started: "list[subproce
 
 
 def test_a_signal_that_is_sent_to_it_reaches_the_command_alone(started: "list[subprocess.Popen[str]]") -> None:
-    script = "exec 3<&0; cat <&3 & trap 'wait; exit 5' TERM; echo ready; wait"
+    script = "exec 3<&0; cat <&3 & trap 'echo got; wait; exit 5' TERM; echo ready; wait"
     process = begin(started, "--claim", "x=1", "--", "sh", "-c", script)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "got\n"
     output, _ = process.communicate("alone\n", timeout=LIMIT_S)
     assert (process.returncode, output) == (5, "alone\n")
 
