@@ -15,7 +15,7 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
-GRACE_S = 3.0
+GRACE_S = 15.0
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 

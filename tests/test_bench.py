@@ -16,7 +16,7 @@ AREAS = ("admission", "exec", "scheduler", "store")
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        argv, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=50, check=False
+        argv, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=False
     )
 
 

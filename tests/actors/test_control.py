@@ -19,14 +19,14 @@ class Tree:
 
     def end(self, *, grace_s: float, reason: str) -> Ended:
         self.asked.append((grace_s, reason))
-        self.all_asked.wait(timeout=10)
+        self.all_asked.wait(timeout=60)
         return Ended(exit=None, left=self.left)
 
 
 def supervised(control: Control, tree: Any, begun: threading.Barrier, over: threading.Event) -> None:
     with control.supervising(tree):
-        begun.wait(timeout=10)
-        over.wait(timeout=10)
+        begun.wait(timeout=60)
+        over.wait(timeout=60)
 
 
 def test_all_trees_of_an_attempt_are_asked_at_once_and_a_second_abort_passes_a_shorter_grace_on():
@@ -36,14 +36,14 @@ def test_all_trees_of_an_attempt_are_asked_at_once_and_a_second_abort_passes_a_s
     threads = [threading.Thread(target=supervised, args=(control, tree, begun, over)) for tree in trees]
     for thread in threads:
         thread.start()
-    begun.wait(timeout=10)
+    begun.wait(timeout=60)
     first = threading.Thread(target=control.abort, args=("drain",), kwargs={"grace_s": 5.0})
     first.start()
     control.abort("drain", grace_s=1.0)
-    first.join(timeout=10)
+    first.join(timeout=60)
     over.set()
     for thread in threads:
-        thread.join(timeout=10)
+        thread.join(timeout=60)
     assert control.left == ["ffmpeg (pid 7)"]
     assert control.reason == "drain"
     for tree in trees:
@@ -58,24 +58,24 @@ def test_who_leaves_while_what_it_supervised_is_being_ended_waits_for_what_is_le
     class Slow(Tree):
         def end(self, *, grace_s: float, reason: str) -> Ended:
             asked.set()
-            assert go.wait(10)
+            assert go.wait(60)
             return Ended(exit=None, left=(Left(pid=7, command="ffmpeg"),))
 
     def work() -> None:
         with control.supervising(Slow(threading.Barrier(1))):
             begun.set()
-            assert asked.wait(10)
+            assert asked.wait(60)
         said.append(list(control.left))
 
     begun = threading.Event()
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
-    assert begun.wait(10)
+    assert begun.wait(60)
     ending = threading.Thread(target=control.abort, args=("cancel",), kwargs={"grace_s": 1.0}, daemon=True)
     ending.start()
     until(lambda: control._ended is not None)
     assert said == []
     go.set()
-    worker.join(timeout=10)
-    ending.join(timeout=10)
+    worker.join(timeout=60)
+    ending.join(timeout=60)
     assert said == [["ffmpeg (pid 7)"]]

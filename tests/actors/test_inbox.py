@@ -27,7 +27,7 @@ class Noting(Shell):
         self.most_inside = max(self.most_inside, self.inside)
         self.entered.set()
         if self.hold is not None:
-            assert self.hold.wait(5)
+            assert self.hold.wait(60)
         self.handled.append((message, threading.current_thread()))
         self.inside -= 1
 
@@ -44,7 +44,7 @@ def test_an_idle_actor_is_stood_in_for_on_the_thread_of_the_teller():
     ref, noting = started()
     assert hand_over(ref, "here")
     assert noting.handled == [("here", threading.current_thread())]
-    ref.stop(block=True, timeout=5)
+    ref.stop(block=True, timeout=60)
 
 
 def test_what_was_told_before_comes_first():
@@ -52,7 +52,7 @@ def test_what_was_told_before_comes_first():
     hold = threading.Event()
     ref, noting = started(hold)
     ref.tell(1)
-    assert noting.entered.wait(5)
+    assert noting.entered.wait(60)
     ref.tell(2)
     assert hand_over(ref, 3)
     assert not noting.handled
@@ -60,7 +60,7 @@ def test_what_was_told_before_comes_first():
     until(lambda: len(noting.handled) == 3)
     assert [message for message, _ in noting.handled] == [1, 2, 3]
     assert threading.current_thread() not in {thread for _, thread in noting.handled}
-    ref.stop(block=True, timeout=5)
+    ref.stop(block=True, timeout=60)
 
 
 def test_an_actor_takes_one_message_at_a_time_and_each_tellers_in_their_order():
@@ -79,7 +79,7 @@ def test_an_actor_takes_one_message_at_a_time_and_each_tellers_in_their_order():
     assert noting.most_inside == 1
     for teller in range(TELLERS):
         assert [number for (who, number), _ in noting.handled if who == teller] == list(range(EACH))
-    ref.stop(block=True, timeout=5)
+    ref.stop(block=True, timeout=60)
 
 
 def test_an_actor_that_breaks_on_another_thread_takes_nothing_more_and_goes():
@@ -90,7 +90,7 @@ def test_an_actor_that_breaks_on_another_thread_takes_nothing_more_and_goes():
 
     noting.handle = handle
     assert hand_over(ref, "bad")
-    assert ref.actor_stopped.wait(5)
+    assert ref.actor_stopped.wait(60)
     assert not hand_over(ref, "after")
     assert not noting.handled
 
@@ -99,7 +99,7 @@ def test_who_handles_a_message_may_take_those_that_come_next_and_fit():
     hold = threading.Event()
     ref, noting = started(hold)
     ref.tell(1)
-    assert noting.entered.wait(5)
+    assert noting.entered.wait(60)
     for each in (2, 4, 6, 7, 8):
         ref.tell(each)
     assert noting.actor_inbox.take(lambda said: said % 2 == 0, 2) == [2, 4]
@@ -107,10 +107,10 @@ def test_who_handles_a_message_may_take_those_that_come_next_and_fit():
     assert noting.actor_inbox.take(lambda said: said % 2 == 0, 9) == []
     hold.set()
     until(lambda: [message for message, _ in noting.handled] == [1, 7, 8])
-    ref.stop(block=True, timeout=5)
+    ref.stop(block=True, timeout=60)
 
 
 def test_what_is_no_actor_is_told():
     box = Mailbox()
     assert hand_over(box, "hello")
-    assert box.get(timeout=1) == "hello"
+    assert box.get(timeout=60) == "hello"

@@ -67,7 +67,7 @@ def parts():
     store, identity = Store(), Identity()
     actor = RunStore.start(open_store=lambda: store, identity=identity, timer=Mailbox())
     yield actor, store, identity
-    actor.stop(block=True, timeout=5)
+    actor.stop(block=True, timeout=60)
     assert store.closed
     os.close(identity.other_end)
     os.close(identity.fd)
@@ -83,7 +83,7 @@ def test_a_refusal_is_told_to_its_own_caller_and_the_others_are_committed(parts)
     boxes = {name: Mailbox() for name in "abc"}
     for name, box in boxes.items():
         actor.tell(commit(1, name, box))
-    answers = {name: box.get(timeout=5) for name, box in boxes.items()}
+    answers = {name: box.get(timeout=60) for name, box in boxes.items()}
     assert isinstance(answers["a"], Committed)
     assert isinstance(answers["b"], CommitRefused)
     assert isinstance(answers["c"], Committed)
@@ -95,19 +95,19 @@ def test_what_arrives_while_a_commit_is_made_becomes_one_group_with_one_answer()
     class Slow(Store):
         def write(self, transactions):
             entered.set()
-            assert go.wait(5)
+            assert go.wait(60)
             return super().write(transactions)
 
     store, identity, box = Slow(), Identity(), Mailbox()
     actor = RunStore.start(open_store=lambda: store, identity=identity, timer=Mailbox())
     actor.tell(commit(0, "first", box))
-    assert entered.wait(5)
+    assert entered.wait(60)
     for number in range(1, 21):
         actor.tell(commit(number, number, box))
     go.set()
-    assert [box.get(timeout=5) for _ in range(2)] == [Committed(number=0), Committed(number=20)]
+    assert [box.get(timeout=60) for _ in range(2)] == [Committed(number=0), Committed(number=20)]
     assert [len(group) for group in store.groups] == [1, 20]
-    actor.stop(block=True, timeout=5)
+    actor.stop(block=True, timeout=60)
     os.close(identity.other_end)
     os.close(identity.fd)
 
@@ -119,7 +119,7 @@ def test_a_caller_hears_of_what_is_durable_before_it_hears_of_a_refusal():
     actor.setup()
     actor._pending = [commit(number, number, box) for number in range(1, 5)]
     actor._flush()
-    assert [type(box.get(timeout=5)) for _ in range(3)] == [Committed, CommitRefused, Committed]
+    assert [type(box.get(timeout=60)) for _ in range(3)] == [Committed, CommitRefused, Committed]
     actor.teardown()
     os.close(identity.other_end)
     os.close(identity.fd)
@@ -130,15 +130,15 @@ def test_nobody_waits_for_the_log_to_be_tidied_up():
 
     class Untidy(Store):
         def tidy(self):
-            assert told.wait(5)
+            assert told.wait(60)
             super().tidy()
 
     store, identity = Untidy(), Identity()
     actor = RunStore.start(open_store=lambda: store, identity=identity, timer=Mailbox())
     actor.tell(commit(1, "a", heard))
-    assert heard.get(timeout=5) == Committed(number=1)
+    assert heard.get(timeout=60) == Committed(number=1)
     told.set()
-    actor.stop(block=True, timeout=5)
+    actor.stop(block=True, timeout=60)
     assert store.tidied == [1]
     os.close(identity.other_end)
     os.close(identity.fd)
@@ -149,17 +149,17 @@ def test_a_commit_nobody_waits_for_gathers_others_until_it_is_due_or_one_is_awai
     actor = RunStore.start(open_store=lambda: store, identity=identity, timer=timer)
     for number in range(3):
         actor.tell(Commit(number=number, transaction=number, reply_to=box, awaited=False))
-    started = timer.get(timeout=5)
+    started = timer.get(timeout=60)
     assert started == ChangeTimers(owner=actor.actor_urn, changes=(GATHER,), reply_to=actor)
     assert GATHER.seconds == GATHER_S
     assert not store.groups
     actor.tell(Due(timer=GATHER.timer))
-    assert box.get(timeout=5) == Committed(number=2)
+    assert box.get(timeout=60) == Committed(number=2)
     actor.tell(Commit(number=3, transaction=3, reply_to=box, awaited=False))
     actor.tell(Commit(number=4, transaction=4, reply_to=box))
-    assert box.get(timeout=5) == Committed(number=4)
+    assert box.get(timeout=60) == Committed(number=4)
     assert store.groups == [[0, 1, 2], [3, 4]]
-    actor.stop(block=True, timeout=5)
+    actor.stop(block=True, timeout=60)
     os.close(identity.other_end)
     os.close(identity.fd)
 
@@ -170,7 +170,7 @@ def test_a_host_whose_file_is_gone_commits_nothing(parts, gone):
     (identity if gone == "host" else store).there = False
     box = Mailbox()
     actor.tell(commit(1, "a", box))
-    assert box.get(timeout=5).error.code is Code.OWNERSHIP_LOST
+    assert box.get(timeout=60).error.code is Code.OWNERSHIP_LOST
     assert not store.groups
 
 
@@ -179,7 +179,7 @@ def test_what_was_handed_in_before_the_stop_is_committed():
     actor = RunStore.start(open_store=lambda: store, identity=identity, timer=Mailbox())
     for number in range(5):
         actor.tell(commit(number, number, box))
-    actor.stop(block=True, timeout=5)
+    actor.stop(block=True, timeout=60)
     assert [transaction for group in store.groups for transaction in group] == list(range(5))
     os.close(identity.other_end)
     os.close(identity.fd)
@@ -198,7 +198,7 @@ def test_one_byte_of_another_process_brings_the_requests_to_their_run(parts):
     actor.tell(FollowRequests(run_id="run_x", fence=FENCE, reply_to=box))
     store.waiting.append(Asked())
     os.write(identity.other_end, b"!")
-    assert isinstance(box.get(timeout=5), RequestsArrived)
+    assert isinstance(box.get(timeout=60), RequestsArrived)
 
 
 def test_a_claim_that_is_no_longer_in_force_is_told_at_the_next_wake_up_and_once(parts):
@@ -208,12 +208,12 @@ def test_a_claim_that_is_no_longer_in_force_is_told_at_the_next_wake_up_and_once
         actor.tell(FollowRequests(run_id=fence.run_id, fence=fence, reply_to=box))
     store.stale["run_x"] = HostlerError(Code.CONFLICT, "claim 1 is no longer in force", "nothing")
     os.write(identity.other_end, b"!")
-    assert lost.get(timeout=5) == FenceLost(error=store.stale["run_x"])
+    assert lost.get(timeout=60) == FenceLost(error=store.stale["run_x"])
     asked = Asked()
     asked.run_id = "run_y"
     store.waiting += [asked, Asked()]
     os.write(identity.other_end, b"!")
-    assert kept.get(timeout=5) == RequestsArrived(requests=(asked,))
+    assert kept.get(timeout=60) == RequestsArrived(requests=(asked,))
     with pytest.raises(HostlerError):
         lost.get(timeout=0)
 
@@ -224,7 +224,7 @@ def test_a_store_that_cannot_be_opened_is_reported():
 
     identity, box = Identity(), Mailbox()
     actor = RunStore.start(open_store=fails, identity=identity, timer=Mailbox(), parent=box)
-    assert box.get(timeout=5).error.code is Code.NEWER_SCHEMA
+    assert box.get(timeout=60).error.code is Code.NEWER_SCHEMA
     until(lambda: not actor.is_alive())
     os.close(identity.other_end)
     os.close(identity.fd)

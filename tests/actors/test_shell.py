@@ -42,12 +42,12 @@ def test_whatever_a_handler_raises_is_reported_once_and_nothing_is_handled_after
     actor.tell("before")
     actor.tell(error)
     actor.tell("after")
-    died = parent.get(timeout=5)
+    died = parent.get(timeout=60)
     assert isinstance(died, Died)
     assert died.error is error
     assert died.urn == actor.actor_urn
-    actor.actor_stopped.wait(5)
-    assert [seen.get(timeout=5), seen.get(timeout=5)] == ["before", "torn down"]
+    actor.actor_stopped.wait(60)
+    assert [seen.get(timeout=60), seen.get(timeout=60)] == ["before", "torn down"]
     assert seen.empty()
     assert other.is_alive()
     other.stop()
@@ -56,18 +56,18 @@ def test_whatever_a_handler_raises_is_reported_once_and_nothing_is_handled_after
 def test_a_setup_that_fails_is_reported():
     parent = Mailbox()
     Breaking.start(parent=parent, seen=queue.SimpleQueue(), breaks_in="setup")
-    assert isinstance(parent.get(timeout=5).error, OSError)
+    assert isinstance(parent.get(timeout=60).error, OSError)
 
 
 def test_a_teardown_that_fails_does_not_keep_the_actor():
     actor = Breaking.start(parent=None, seen=queue.SimpleQueue(), breaks_in="teardown")
-    actor.stop(block=True, timeout=5)
+    actor.stop(block=True, timeout=60)
     assert not actor.is_alive()
 
 
 def test_telling_an_actor_that_has_gone_is_no_error_and_says_so():
     actor = Breaking.start(parent=None, seen=queue.SimpleQueue())
-    actor.stop(block=True, timeout=5)
+    actor.stop(block=True, timeout=60)
     assert not tell(actor, "hello")
 
 
@@ -77,7 +77,7 @@ def test_an_unknown_message_breaks_the_actor_rather_than_vanish():
 
     parent = Mailbox()
     Plain.start(name="plain", parent=parent).tell(object())
-    assert isinstance(parent.get(timeout=5).error, TypeError)
+    assert isinstance(parent.get(timeout=60).error, TypeError)
 
 
 def test_a_mailbox_that_gets_no_answer_says_so():

@@ -13,8 +13,8 @@ def test_all_work_starts_at_once_however_much_there_is():
     threads = WorkThreads("t")
     together = threading.Barrier(9)
     for _ in range(8):
-        threads.start(lambda: together.wait(5))
-    together.wait(5)
+        threads.start(lambda: together.wait(60))
+    together.wait(60)
 
 
 def test_a_thread_is_used_again_and_is_a_daemon():
@@ -22,7 +22,7 @@ def test_a_thread_is_used_again_and_is_a_daemon():
     for _ in range(20):
         done = threading.Event()
         threads.start(lambda done=done: (seen.append(threading.current_thread()), done.set()))
-        assert done.wait(5)
+        assert done.wait(60)
         until(lambda: threads.busy == 0)
     assert len(set(seen)) == 1
     assert seen[0].daemon
@@ -30,7 +30,7 @@ def test_a_thread_is_used_again_and_is_a_daemon():
 
 def test_busy_counts_what_is_under_way():
     threads, go = WorkThreads("t"), threading.Event()
-    threads.start(lambda: go.wait(5))
+    threads.start(lambda: go.wait(60))
     assert threads.busy == 1
     go.set()
     until(lambda: threads.busy == 0)
@@ -56,7 +56,7 @@ def test_of_much_work_at_once_one_thread_at_a_time_is_sent_for(monkeypatch: pyte
     assert (len(made), threads.busy, threads.behind) == (1, 50, True)
     threads.start(last.set)
     begin(made[0])
-    assert last.wait(5)
+    assert last.wait(60)
     assert threads.wait_idle(5)
     assert done == [(number, 2) for number in range(50)], "the second one never came, so there is no third"
     assert not threads.behind
@@ -77,7 +77,7 @@ def test_work_for_which_there_can_be_no_thread_is_refused_and_later_work_is_not(
             threads.start(done.set)
     assert (threads.busy, threads.behind) == (0, False)
     threads.start(late.set)
-    assert late.wait(5)
+    assert late.wait(60)
     assert not done.is_set()
 
 
@@ -87,7 +87,7 @@ def test_what_work_starts_at_its_end_follows_on_its_thread_and_the_rest_beside_i
 
     def note(name: str) -> None:
         seen[name] = threading.current_thread()
-        rest.wait(5)
+        rest.wait(60)
 
     def work() -> None:
         threads.start(lambda: note("amid"))

@@ -17,7 +17,7 @@ from hostres.errors import HostlerError
 def timer():
     actor = Timer.start()
     yield actor
-    actor.stop(block=True, timeout=5)
+    actor.stop(block=True, timeout=60)
 
 
 def name(node):
@@ -36,7 +36,7 @@ def test_timers_come_in_the_order_of_their_times(timer):
     box = Mailbox()
     for node, seconds in (("late", 0.06), ("soon", 0.0), ("middle", 0.03)):
         timer.tell(start(box, node, seconds))
-    assert [box.get(timeout=5) for _ in range(3)] == [due("soon"), due("middle"), due("late")]
+    assert [box.get(timeout=60) for _ in range(3)] == [due("soon"), due("middle"), due("late")]
 
 
 def test_a_forgotten_timer_does_not_come_and_others_do(timer):
@@ -46,7 +46,7 @@ def test_a_forgotten_timer_does_not_come_and_others_do(timer):
     timer.tell(start(box, "c", 0.03, owner="gone"))
     timer.tell(ChangeTimers(owner="o", changes=(CancelTimer(timer=name("a")),), reply_to=box))
     timer.tell(StopTimers(owner="gone"))
-    assert box.get(timeout=5) == due("b")
+    assert box.get(timeout=60) == due("b")
     with pytest.raises(HostlerError):
         box.get(timeout=0.03)
 
@@ -61,7 +61,7 @@ def test_changes_of_one_message_count_in_their_order(timer):
         SetTimer(timer=name("c"), seconds=0.01),
     )
     timer.tell(ChangeTimers(owner="o", changes=changes, reply_to=box))
-    assert [box.get(timeout=5), box.get(timeout=5)] == [due("c"), due("b")]
+    assert [box.get(timeout=60), box.get(timeout=60)] == [due("c"), due("b")]
     with pytest.raises(HostlerError):
         box.get(timeout=0.02)
 
@@ -71,7 +71,7 @@ def test_setting_a_timer_again_replaces_it(timer):
     timer.tell(start(box, "a", 0.01))
     timer.tell(start(box, "a", 0.05))
     timer.tell(start(box, "b", 0.03))
-    assert [box.get(timeout=5), box.get(timeout=5)] == [due("b"), due("a")]
+    assert [box.get(timeout=60), box.get(timeout=60)] == [due("b"), due("a")]
     with pytest.raises(HostlerError):
         box.get(timeout=0.02)
 
@@ -89,15 +89,15 @@ def test_a_timer_is_set_and_forgotten_on_the_thread_of_whoever_says_so(monkeypat
     timer.tell(start(box, "a", 60.0))
     timer.tell(ChangeTimers(owner="o", changes=(CancelTimer(timer=name("a")),), reply_to=box))
     assert threads == [threading.current_thread()] * 2
-    timer.stop(block=True, timeout=5)
+    timer.stop(block=True, timeout=60)
     with pytest.raises(pykka.ActorDeadError):
         timer.tell(start(box, "a", 0.0))
 
 
 def test_a_receiver_that_has_gone_does_not_stop_the_timer(timer):
     gone = Timer.start()
-    gone.stop(block=True, timeout=5)
+    gone.stop(block=True, timeout=60)
     box = Mailbox()
     timer.tell(start(gone, "a", 0.0))
     timer.tell(start(box, "b", 0.0))
-    assert box.get(timeout=5) == due("b")
+    assert box.get(timeout=60) == due("b")

@@ -50,7 +50,7 @@ class Call(BaseModel):
 
 def reconcile(ctx, call, previous):
     try:
-        urlopen(f"{call.url}/asked/{ctx.run_id}:{ctx.node}:{previous.attempt}", timeout=20).read()
+        urlopen(f"{call.url}/asked/{ctx.run_id}:{ctx.node}:{previous.attempt}", timeout=60).read()
     except HTTPError:
         return Reconciliation(finding=Finding.RETRY, message="it never came")
     return call
@@ -60,7 +60,7 @@ def reconcile(ctx, call, previous):
     effect="paid-cloud", resume="verified-receipt", budget=Demand(ask=Ask(cost=Decimal(1)))))
 def paid_call(ctx, call: Call) -> Call:
     ctx.before_publication()
-    urlopen(f"{call.url}/call/{ctx.idempotency_key}", timeout=20).read()
+    urlopen(f"{call.url}/call/{ctx.idempotency_key}", timeout=60).read()
     ctx.spend(cost=1)
     return call
 

@@ -108,7 +108,7 @@ def test_five_hosts_that_start_at_once_share_the_runs_and_reach_each_body_once(t
             until(lambda: all(row.status in RUN_FINAL for row in reader.runs()), timeout=50)
             assert {row.status for row in reader.runs()} == {RunStatus.COMPLETED}
             noticed = [node for row in reader.runs() for node in reader.nodes(row.run_id) if node.key[0] != "p"]
-        said = [host.communicate(timeout=30)[1] for host in crowd]
+        said = [host.communicate(timeout=60)[1] for host in crowd]
     assert [host.returncode for host in crowd] == [0] * 5, said
     assert all(node.attempt == 1 for node in noticed)
     reached = Counter(line[1:] for line in read_ledger(tmp_path))

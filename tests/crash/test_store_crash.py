@@ -93,7 +93,7 @@ def kill_a_writer(folder: Path, seed: int, *, lines: int, pause_s: float) -> lis
     while time.perf_counter() < spin_until:  # the moment of the kill, not a wait for anything
         select.select([], [], [], 0)
     writer.send_signal(signal.SIGKILL)
-    said += writer.communicate(timeout=30)[0].splitlines(keepends=True)
+    said += writer.communicate(timeout=60)[0].splitlines(keepends=True)
     assert writer.returncode == -signal.SIGKILL
     assert said[0] == "ready\n"
     return [line.split() for line in said[1:] if line.endswith("\n")]

@@ -76,7 +76,7 @@ def test_an_example_that_is_started_wrongly_says_so_in_one_line(
     """Nothing on standard input, no film at hand, too few or too many words."""
     name, *words = shlex.split(typed)
     with program(name, *words, cwd=tmp_path) as process:
-        printed, error = process.communicate(timeout=30)
+        printed, error = process.communicate(timeout=60)
         assert (process.returncode, printed) == (code, "")
     assert error.startswith(f"{name.removesuffix('.py')}: ")
     assert says in error
@@ -174,7 +174,7 @@ def test_agents_plan_a_person_agrees_and_a_worker_does_it(tmp_path: Path, monkey
         read_until(host, "run_")
         with program("worker.py", "ann", cwd=tmp_path) as worker:
             read_until(worker, "completed")
-            assert host.wait(timeout=30) == 0
+            assert host.wait(timeout=60) == 0
     assert told("show", "-")["outputs"] == {
         "plan": "2 steps",
         "done": {"steps_done": 2, "notes": told("show", "-")["outputs"]["done"]["notes"]},
@@ -192,7 +192,7 @@ def test_agents_plan_a_person_agrees_and_a_worker_does_it(tmp_path: Path, monkey
 def test_the_desktop_program_shows_progress_and_cancels(tmp_path: Path) -> None:
     """clip.py makes the film; what was cancelled is cancelled in the store too."""
     with program("clip.py", "talk.mp4", "20", cwd=tmp_path) as made:
-        assert made.wait(timeout=30) == 0
+        assert made.wait(timeout=60) == 0
     with program("desktop.py", cwd=tmp_path) as desktop:
         type_into(desktop, "start no-such-film.mp4")
         assert read_until(desktop, "no-such-film.mp4")
@@ -201,7 +201,7 @@ def test_the_desktop_program_shows_progress_and_cancels(tmp_path: Path) -> None:
         type_into(desktop, "cancel")
         assert read_until(desktop, "cancelled")
         type_into(desktop, "quit")
-        assert desktop.wait(timeout=30) == 0
+        assert desktop.wait(timeout=60) == 0
     assert told("show", "-", code=0)["status"] == "cancelled"
 
 
@@ -217,10 +217,10 @@ def test_what_the_desktop_program_leaves_is_gone_on_with_by_the_service(tmp_path
             type_into(desktop, "start talk.mp4 2")
             read_until(desktop, "%")
             type_into(desktop, "quit")
-            assert desktop.wait(timeout=30) == 0
-        until(lambda: statuses() == {"film": "completed"}, timeout=30)
+            assert desktop.wait(timeout=60) == 0
+        until(lambda: statuses() == {"film": "completed"}, timeout=60)
         service.send_signal(signal.SIGTERM)
-        assert service.wait(timeout=30) == 0
+        assert service.wait(timeout=60) == 0
     (node,) = told("show", "-")["nodes"]
     assert node["attempt"] == 2
     with program("desktop.py", cwd=tmp_path) as desktop:

@@ -24,7 +24,7 @@ from hostler.commands.places import reading, whole
 from hostler.views.show import show_json
 from tests.support import until
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 PROGRAM = (sys.executable, "-m", "hostler")
 
 SHELL = """

@@ -51,4 +51,4 @@ def test_what_a_living_host_refuses_to_add_is_not_said_to_be_added(tmp_path: Pat
         read_until(host, "running")
         assert "does not limit cost; see its budgets" in refused("budget", "-", "--add", "cost=1", code=5)
         let_go(fifo)
-        assert host.wait(timeout=30) == 0
+        assert host.wait(timeout=60) == 0

@@ -30,7 +30,7 @@ def test_a_process_that_somebody_stopped_is_named_with_what_continues_it(tmp_pat
         assert why["command"].startswith("kill -CONT ")
         (pid,) = map(int, why["command"].split()[2:])
         os.kill(pid, signal.SIGCONT)
-        assert run.wait(timeout=30) == 0
+        assert run.wait(timeout=60) == 0
 
 
 FLOW = """
@@ -80,7 +80,7 @@ def test_what_is_cancelled_is_called_so_only_when_nothing_of_it_runs_and_nothing
         assert "may not be interrupted, so that it is let finish" in hostler("why", run_id, "a")
         assert [ticket["claims"] for ticket in top()["tickets"]] == [{"whisper": 1}]
         (tmp_path / "go").touch()
-        assert run.wait(timeout=30) == 130
+        assert run.wait(timeout=60) == 130
     assert shown(run_id)["status"] == "cancelled"
     assert "cancelling" not in json.dumps(shown(run_id))
     assert top()["tickets"] == []
@@ -109,5 +109,5 @@ def test_a_state_folder_with_a_long_and_odd_name_is_as_good_as_any(
     with started("run", flow) as run:
         run_id = read_until(run, "long  running")[0]
         hostler("cancel", run_id)
-        assert run.wait(timeout=30) == 130
+        assert run.wait(timeout=60) == 130
     assert "cancelled" in hostler("runs")

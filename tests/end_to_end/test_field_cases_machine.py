@@ -102,12 +102,12 @@ def test_a_program_that_only_the_service_does_not_find_is_told_with_the_path_tha
     tool.chmod(0o755)
     flow = graph(tmp_path, command("use", "mytool"))
     with started("run", flow, PATH="/usr/bin:/bin") as run:
-        assert run.wait(timeout=30) == 1
+        assert run.wait(timeout=60) == 1
     (node,) = shown("-")["nodes"]
     assert "there is no program mytool in PATH=/usr/bin:/bin" in node["failure"]["message"]
     assert "PATH" in node["failure"]["todo"]
     with started("run", flow, PATH=f"{tool.parent}:/usr/bin:/bin") as run:
-        assert run.wait(timeout=30) == 0
+        assert run.wait(timeout=60) == 0
 
 
 def test_logs_of_a_run_are_bounded_however_much_its_programs_say(tmp_path: Path) -> None:

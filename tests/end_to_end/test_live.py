@@ -228,6 +228,6 @@ def test_a_terminal_that_understands_nothing_gets_plain_lines(name: str, tmp_pat
                 let_go(fifo)
                 assert terminal.wait() == 0
             run.send_signal(signal.SIGCONT)
-            run.communicate(timeout=20)
+            run.communicate(timeout=60)
     assert "\x1b" not in terminal.screen
     assert "completed" in terminal.screen

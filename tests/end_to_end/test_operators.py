@@ -55,7 +55,7 @@ def killed(*arguments: str, node: str, begun: Callable[[str], Any] = find_leftov
         run_id = read_until(run, f"{node}  running")[0]
         until(lambda: begun(run_id))
         os.kill(run.pid, signal.SIGKILL)
-        run.wait(timeout=10)
+        run.wait(timeout=60)
     return run_id
 
 
@@ -98,8 +98,8 @@ def test_a_person_is_answered_though_the_host_that_had_the_run_dies_first(tmp_pa
             with reading() as (_, reader):
                 until(lambda: reader.requests(run_id))
             os.kill(run.pid, signal.SIGKILL)
-            run.wait(timeout=10)
-            said, _ = asking.communicate(timeout=20)
+            run.wait(timeout=60)
+            said, _ = asking.communicate(timeout=60)
     assert asking.returncode == 0
     assert said.splitlines() == ["look may be tried again", f"go on with: hostler resume {run_id}"]
     assert {key: status for key, status in statuses(run_id).items() if key != "other"} == {
@@ -161,7 +161,7 @@ def test_an_effect_that_did_not_happen_is_settled_to_run_again(tmp_path: Path) -
     with started("resume", run_id) as run:
         read_until(run, "running  (attempt 2)")
         let_go(fifo)
-        assert run.wait(timeout=20) == 0
+        assert run.wait(timeout=60) == 0
 
 
 def test_interrupted_trusted_code_runs_again_only_by_a_replay(tmp_path: Path) -> None:
@@ -183,20 +183,20 @@ def test_interrupted_trusted_code_runs_again_only_by_a_replay(tmp_path: Path) ->
         read_until(run, "running  (attempt 2)")
         until(lambda: logs["a"].read_text().count("ran") == 2)
         os.kill(run.pid, signal.SIGKILL)
-        run.wait(timeout=10)
+        run.wait(timeout=60)
     assert finished("resume", run_id).returncode == 3, "an interrupted replay needs a new grant"
     assert {key: log.read_text() for key, log in logs.items()} == {"a": "ran\nran\n", "b": "ran\n"}
     hostler(*commands["a"].split()[1:])
     with started("resume", run_id) as run:
         read_until(run, "running  (attempt 3)")
         let_go(tmp_path / "a")
-        assert run.wait(timeout=20) == 3
+        assert run.wait(timeout=60) == 3
     assert statuses(run_id) == {"a": "completed", "b": "ambiguous-code", "after": "pending"}
     hostler(*commands["b"].split()[1:])
     with started("resume", run_id) as run:
         read_until(run, "running  (attempt 2)")
         let_go(tmp_path / "b")
-        assert run.wait(timeout=20) == 0
+        assert run.wait(timeout=60) == 0
     assert shown(run_id)["outputs"] == 6
     assert {key: log.read_text().count("ran") for key, log in logs.items()} == {"a": 3, "b": 2}
 

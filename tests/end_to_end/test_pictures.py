@@ -49,7 +49,7 @@ def test_a_timeline_follows_a_run_through_the_death_of_its_host_to_its_end(tmp_p
     with started("resume", run_id) as process:
         read_until(process, "first  running")
         pipe.write_text("a word\n", encoding="utf-8")
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     said = drawn(tmp_path)
     assert has(said, "completed · 2 nodes", "first ran and was interrupted, attempt 1", "first ran, attempt 2: ")
     assert has(said, "second ran: ", "completed, 2 tries")

@@ -127,7 +127,7 @@ def test_of_100_uses_from_threads_and_processes_at_once_exactly_one_wins(tmp_pat
     home = Home.open(Config.load().home, create=True)
     with Host() as host:
         run = host.start(compile_workflow(load(paying(tmp_path, gate("hold")), folder=tmp_path), {}, folder=tmp_path))
-        assert run.wait(timeout=30).status == "approval-required"
+        assert run.wait(timeout=60).status == "approval-required"
         said("receipt", "create", "-", "pay", "--for", "agent:night", "--plan", plan_of("pay"), "--id", "n1")
         template = Request(
             request_id="use", run_id=run.run_id, kind=RequestKind.APPROVE, node="pay", plan_sha256=plan_of("pay"),

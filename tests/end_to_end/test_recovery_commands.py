@@ -98,7 +98,7 @@ def test_recover_takes_a_node_from_an_attempt_that_has_got_stuck(tmp_path: Path)
     with started("run", graph(tmp_path, command("a", "sh", "-c", hangs_once(marker)))) as process:
         until(marker.exists)
         assert "is taken from the attempt" in hostler("recover", "-", "a", "--reason", "it hangs")
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     (shows,) = shown("-")["nodes"]
     assert (shows["status"], shows["attempt"]) == ("completed", 2)
     (asked,) = [event for event in events("-", "request") if event["data"]["request"] == "recover"]

@@ -30,7 +30,7 @@ from tests.end_to_end.support import (
 )
 from tests.support import until
 
-LONG_S = 30.0
+LONG_S = 60.0
 
 
 def said(process: "subprocess.Popen[str]", event: str) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def test_an_endless_file_is_refused(tmp_path, endless):
     if endless == "pipe":
         endless = str(tmp_path / "pipe")
         os.mkfifo(endless)
-    done = hostler("plan", graph(tmp_path), "--input", endless, timeout=20)
+    done = hostler("plan", graph(tmp_path), "--input", endless, timeout=60)
     assert done.returncode == 2
     assert "is not a regular file" in done.stderr
 
@@ -225,6 +225,6 @@ def test_a_plan_without_its_node_and_a_reason_without_end_are_refused(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert "--plan names the plan of one node" in done.stderr
     assert hostler("cancel", "-", "--reason", "x" * 5000).returncode == 2
-    endless = hostler("settle", "-", "a", "--completed", "/dev/zero", timeout=20)
+    endless = hostler("settle", "-", "a", "--completed", "/dev/zero", timeout=60)
     assert endless.returncode == 2
     assert "is not a regular file" in endless.stderr

@@ -15,7 +15,7 @@ OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def page(url: str) -> str:
-    with OPENER.open(url, timeout=10) as answer:
+    with OPENER.open(url, timeout=60) as answer:
         text: str = answer.read().decode()
     return text
 
@@ -35,7 +35,7 @@ def test_it_shows_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert "hello" in page(f"{run_url}/nodes/say")
         assert f"port {shape['port']} of 127.0.0.1" in refused("ui", "--port", str(shape["port"]), code=69)
         process.send_signal(signal.SIGTERM)
-        out, error = process.communicate(timeout=20)
+        out, error = process.communicate(timeout=60)
         assert (process.returncode, out, error) == (0, "", "")
         with pytest.raises(urllib.error.URLError):
             page(shape["url"])

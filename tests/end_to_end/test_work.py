@@ -35,7 +35,7 @@ def test_a_worker_goes_on_when_the_host_is_killed_and_another_one_takes_over(gra
     ann, bob = Worker("ann"), Worker("bob")
     with started("run", graph) as host:
         (run_id,) = read_until(host, "run_")
-        work = until(ann.next, timeout=30)
+        work = until(ann.next, timeout=60)
         host.kill()
         host.wait()
     assert ann.next().key == work.key
@@ -43,6 +43,6 @@ def test_a_worker_goes_on_when_the_host_is_killed_and_another_one_takes_over(gra
     assert ann.submit(work, DONE) == "completed"
     with started("resume", run_id) as host:
         read_until(host, run_id)
-        bob.submit(until(bob.next, timeout=30), DONE)
-        assert host.wait(timeout=30) == 0
+        bob.submit(until(bob.next, timeout=60), DONE)
+        assert host.wait(timeout=60) == 0
     hostler("verify", run_id)

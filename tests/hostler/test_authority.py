@@ -20,7 +20,7 @@ def started(tmp_path: Path, text: str) -> tuple[RunStatus, list[dict[str, Any]],
     Path(os.environ["HOSTLER_CONFIG"]).write_text(text, encoding="utf-8")
     workflow = load(graph(tmp_path, command("go", "touch", str(tmp_path / "done"))), folder=tmp_path)
     with Host() as host:
-        outcome = host.start(compile_workflow(workflow, {}, folder=tmp_path)).wait(timeout=30)
+        outcome = host.start(compile_workflow(workflow, {}, folder=tmp_path)).wait(timeout=60)
         with Reader.open(host._home) as reader:
             asked = [dict(e.data) for e in reader.events(outcome.run_id) if e.kind is EventKind.APPROVAL_REQUIRED]
             failures = {n.key: n.failure.message for n in reader.nodes(outcome.run_id) if n.failure is not None}

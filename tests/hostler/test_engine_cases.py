@@ -44,7 +44,7 @@ step = operation("test.step", version=1, policy=Policy(effect="local-read"))(not
 
 @operation("test.meet", version=1, policy=Policy(effect="local-read"))
 def meet(ctx, input: Number) -> Number:
-    TOGETHER.wait(30)
+    TOGETHER.wait(60)
     return noted(ctx, input)
 
 
@@ -206,23 +206,23 @@ def test_a_run_that_no_one_allowed_rests_at_its_preparation_then_at_its_effect_a
     code = {("test.private", 1): private}
     with Host(release_at_rest=True) as host:
         run = host.submit(buying)
-        assert run.wait(timeout=30).status is RunStatus.APPROVAL_REQUIRED
+        assert run.wait(timeout=60).status is RunStatus.APPROVAL_REQUIRED
     assert CALLS == [], "nothing was looked at"
     answer(run.run_id, "0" * 64)
     with Host(release_at_rest=True) as host:
-        assert host._adopt(run.run_id, code, {}).wait(30).status is RunStatus.APPROVAL_REQUIRED
+        assert host._adopt(run.run_id, code, {}).wait(60).status is RunStatus.APPROVAL_REQUIRED
     assert CALLS == [], "a grant of another plan lets nothing through"
     with reader() as store:
         (node,) = store.nodes(run.run_id)
     answer(run.run_id, node.preparation_sha256)
     with Host(release_at_rest=True) as host:
-        assert host._adopt(run.run_id, code, {}).wait(30).status is RunStatus.APPROVAL_REQUIRED
+        assert host._adopt(run.run_id, code, {}).wait(60).status is RunStatus.APPROVAL_REQUIRED
     assert CALLS == ["plan 6"]
     with reader() as store:
         (node,) = store.nodes(run.run_id)
     answer(run.run_id, node.plan_sha256)
     with Host(release_at_rest=True) as host:
-        assert host._adopt(run.run_id, code, {}).wait(30).outputs == {"n": 7}
+        assert host._adopt(run.run_id, code, {}).wait(60).outputs == {"n": 7}
     assert CALLS == ["plan 6", "buy:1"]
     grants = [event.data["action"] for event in log(run.run_id) if event.kind == "grant"]
     assert grants == ["preparation", "effect"]
@@ -235,7 +235,7 @@ def test_a_cancelled_run_stops_what_runs_and_starts_nothing_that_queued(tmp_path
         run = host.submit(queue)
         until(lambda: CALLS and statuses(run.run_id) in ALTERNATIVES)
         run.cancel("enough")
-        assert run.wait(timeout=30).status is RunStatus.CANCELLED
+        assert run.wait(timeout=60).status is RunStatus.CANCELLED
         assert statuses(run.run_id) == {"a": "cancelled", "b": "cancelled", "c": "cancelled"}
         assert len(CALLS) == 1
         host.lease({"slot": 1}, wait=0).release()

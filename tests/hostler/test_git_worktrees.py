@@ -111,14 +111,14 @@ def test_of_two_owners_that_race_one_makes_the_worktree_and_both_get_it(scene: S
 
     def race(host: str) -> None:
         trees = scene.trees(host)
-        barrier.wait(timeout=10)
+        barrier.wait(timeout=60)
         made.append(trees.open(scene.tree, Control(), anew=True))
 
     threads = [threading.Thread(target=race, args=(host,)) for host in ("host-a", "host-b")]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=60)
     assert len(made) == 2
     assert made[0] == made[1]
     assert scene.worktrees() == 1

@@ -54,7 +54,7 @@ def test_a_silent_program_is_ended_with_all_it_has_started_and_its_node_says_tha
     """G14: its processes are ended."""
     with Host() as host:
         run = host.submit(commands, script=HANGS)
-        outcome = run.wait(timeout=30)
+        outcome = run.wait(timeout=60)
         assert outcome.status is RunStatus.FAILED
         with Reader.open(Home.open(host.config.home, create=False)) as reader:
             (node,) = reader.nodes(run.run_id)
@@ -66,7 +66,7 @@ def test_a_silent_program_is_ended_with_all_it_has_started_and_its_node_says_tha
 def test_a_silent_program_whose_first_beat_has_grace_is_let_work_to_its_end() -> None:
     """G15: it never beats, but it runs."""
     with Host() as host:
-        assert host.submit(commands, script="sleep 1", grace=0.1).wait(timeout=30).status is RunStatus.COMPLETED
+        assert host.submit(commands, script="sleep 1", grace=0.1).wait(timeout=60).status is RunStatus.COMPLETED
 
 
 @pytest.mark.parametrize("code", [in_thread, in_process])
@@ -83,7 +83,7 @@ def test_beats_of_code_and_of_its_programs_feed_the_view_and_leave_no_event(code
         run = host.submit(build_it, fifo=str(fifo))
         run.subscribe(lambda change: told.append(change) if isinstance(change, Progress) else None)
         fifo.write_text("go")
-        assert run.wait(timeout=30).status is RunStatus.COMPLETED
+        assert run.wait(timeout=60).status is RunStatus.COMPLETED
         until(lambda: bool(told) and told[-1].fraction == 1.0)
         with Reader.open(Home.open(host.config.home, create=False)) as reader:
             events = [event.kind.value for event in reader.events(run.run_id)]
@@ -120,7 +120,7 @@ def test_a_silent_operation_that_can_look_is_stopped_only_when_its_job_has_gone(
     probed = tmp_path / "probed"
     with Host() as host:
         run = host.submit(waiting, probed=str(probed))
-        assert run.wait(timeout=30).status is RunStatus.FAILED
+        assert run.wait(timeout=60).status is RunStatus.FAILED
         with Reader.open(Home.open(host.config.home, create=False)) as reader:
             (node,) = reader.nodes(run.run_id)
     assert node.failure is not None
@@ -141,7 +141,7 @@ def test_a_program_that_has_got_stuck_is_recovered_by_a_person_and_made_again(tm
             reason="it hangs", at=SystemClock().now().at,
         )  # fmt: skip
         post(home, request, clock=SystemClock())
-        assert run.wait(timeout=30).status is RunStatus.COMPLETED
+        assert run.wait(timeout=60).status is RunStatus.COMPLETED
         with Reader.open(home) as reader:
             (node,) = reader.nodes(run.run_id)
     assert node.attempt == 2

@@ -178,7 +178,7 @@ def test_a_fan_of_200_ends_with_all_its_values():
 def test_a_failure_says_which_node_which_code_and_what_to_do_and_others_complete():
     with Host() as host:
         run = host.submit(breaking)
-        outcome = run.wait(timeout=30)
+        outcome = run.wait(timeout=60)
         assert outcome.status is RunStatus.PARTIAL
     with reader() as store:
         nodes = {node.key: node for node in store.nodes(run.run_id)}
@@ -213,14 +213,14 @@ def approve(run_id: str, node: str, principal: str = "human:ann", suffix: str = 
 def test_a_resting_run_that_a_program_keeps_goes_on_when_the_answer_comes():
     with Host() as host:
         run = host.submit(buys)
-        resting = run.wait(timeout=30)
+        resting = run.wait(timeout=60)
         assert (resting.status, resting.final) == (RunStatus.APPROVAL_REQUIRED, False)
         assert resting.counts["resting"] == 1
         ended = threading.Event()
         run.subscribe(lambda report: ended.set() if getattr(report, "drained", None) is False else None)
         approve(run.run_id, "buy", principal="agent:buy", suffix="0")
         approve(run.run_id, "buy")
-        assert ended.wait(30)
+        assert ended.wait(60)
         assert run.wait(timeout=1).outputs == {"n": 101}
 
 
@@ -253,7 +253,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_retry_that_comes_just_as_the_run_ends_is_taken_up(asked):
     """Whoever asked saw that a host works on the run, and leaves it to that host."""
     with Host(jobs=2) as host:
-        outcome = host.submit(breaking_once).wait(timeout=20)
+        outcome = host.submit(breaking_once).wait(timeout=60)
     assert asked == [outcome.run_id]
     assert (outcome.status, outcome.outputs) == (RunStatus.COMPLETED, {"n": 3})
 
@@ -271,7 +271,7 @@ def test_a_host_whose_run_has_ended_is_content_if_another_takes_up_what_was_aske
     with Host(jobs=2) as host:
         home = Home.open(Config.load().home, create=False)
         elsewhere, another = RunStore.open(home, clock=SystemClock()), HostIdentity.register(home)
-        outcome = host.submit(breaking_once).wait(timeout=20)
+        outcome = host.submit(breaking_once).wait(timeout=60)
         assert [len(asked), len(claims)] == [1, 2]
         assert (outcome.status, outcome.final) == (RunStatus.PARTIAL, True)
         elsewhere.close()
@@ -281,7 +281,7 @@ def test_a_host_whose_run_has_ended_is_content_if_another_takes_up_what_was_aske
 def test_a_resting_run_is_handed_back_and_goes_on_elsewhere():
     with Host(release_at_rest=True) as host:
         run = host.submit(buys)
-        assert run.wait(timeout=30).counts["resting"] == 1
+        assert run.wait(timeout=60).counts["resting"] == 1
     with reader() as store:
         assert store.run(run.run_id).owner is None
     approve(run.run_id, "buy")
@@ -290,7 +290,7 @@ def test_a_resting_run_is_handed_back_and_goes_on_elsewhere():
         with reader() as store:
             nodes = {node.key: node.status.value for node in store.nodes(run.run_id)}
         assert nodes == {"buy": "ready", "after": "pending", "other": "completed"}
-        assert host._adopt(run.run_id, {("test.paid", 1): paid, ("test.add", 1): add}, {}).wait(30).outputs == {
+        assert host._adopt(run.run_id, {("test.paid", 1): paid, ("test.add", 1): add}, {}).wait(60).outputs == {
             "n": 101
         }
 
@@ -302,7 +302,7 @@ def test_cancelling_a_run_ends_its_processes_before_it_is_called_cancelled():
         until(lambda: node_status(run.run_id, "long") == "running")
         until(lambda: sleepers(run.run_id))
         run.cancel("enough")
-        assert run.wait(timeout=30).status is RunStatus.CANCELLED
+        assert run.wait(timeout=60).status is RunStatus.CANCELLED
         assert not sleepers(run.run_id)
 
 
@@ -321,14 +321,14 @@ def test_a_cancel_that_was_refused_leaves_a_run_that_a_person_can_cancel():
         with reader() as store:
             until(lambda: store.answer(run.run_id, named))
         run.cancel("enough")
-        assert run.wait(timeout=30).status is RunStatus.CANCELLED
+        assert run.wait(timeout=60).status is RunStatus.CANCELLED
 
 
 def test_what_cannot_be_cancelled_is_refused_and_leaves_nothing_in_the_store(monkeypatch):
     """A request that nobody would answer keeps a run from `gc`, and would cancel it once it is tried again."""
     with Host() as host:
         run = host.submit(breaking)
-        assert run.wait(timeout=30).status is RunStatus.PARTIAL
+        assert run.wait(timeout=60).status is RunStatus.PARTIAL
         run.cancel()
         wrong = [
             ({"run_id": run.run_id}, Code.CONFLICT),
@@ -342,7 +342,7 @@ def test_what_cannot_be_cancelled_is_refused_and_leaves_nothing_in_the_store(mon
                 host.cancel(**arguments)
             assert caught.value.code is code
         rests = host.submit(buys)
-        assert not rests.wait(timeout=30).final
+        assert not rests.wait(timeout=60).final
         monkeypatch.setenv("HOSTLER_PRINCIPAL", "bot")
         with pytest.raises(HostlerError, match="may not cancel"):
             rests.cancel()
@@ -359,7 +359,7 @@ def test_a_number_of_jobs_that_would_do_nothing_or_break_is_refused(jobs):
 def test_an_argument_of_a_wrong_type_is_named_and_a_folder_may_be_text(tmp_path):
     with Host() as host:
         run = host.submit(chain, length=1, folder=str(tmp_path))
-        assert run.wait(timeout=30).status is RunStatus.COMPLETED
+        assert run.wait(timeout=60).status is RunStatus.COMPLETED
         with reader() as store:
             assert store.run(run.run_id).record.folder == str(tmp_path)
         for wrong in (
@@ -417,7 +417,7 @@ def test_what_is_published_has_its_final_name_in_the_folder_of_the_run(tmp_path)
     folder.mkdir()
     with Host() as host:
         run = host.submit(writing, folder=folder, path="out/x.txt")
-        assert run.wait(timeout=30).outputs == {"path": str(folder / "out" / "x.txt")}
+        assert run.wait(timeout=60).outputs == {"path": str(folder / "out" / "x.txt")}
     assert (folder / "out" / "x.txt").read_text() == f"{run.run_id}:write:1"
 
 
@@ -438,14 +438,14 @@ def test_a_run_that_a_living_host_owns_is_not_to_be_had():
         run = one.submit(long)
         until(lambda: sleepers(run.run_id))
         with pytest.raises(HostlerError) as caught:
-            other._adopt(run.run_id, {}, {}).wait(30)
+            other._adopt(run.run_id, {}, {}).wait(60)
         assert caught.value.code is Code.CONFLICT
 
 
 def test_many_runs_share_a_host():
     with Host() as host:
         runs = [host.submit(chain, length=5) for _ in range(12)]
-        assert all(run.wait(timeout=30).status is RunStatus.COMPLETED for run in runs)
+        assert all(run.wait(timeout=60).status is RunStatus.COMPLETED for run in runs)
 
 
 def test_time_and_memory_per_node_do_not_grow_with_size():
@@ -480,7 +480,7 @@ def test_a_subscriber_that_raises_keeps_nothing_from_the_others_and_hears_no_mor
         run.subscribe(heard["after"].append)
         known = len(heard["before"])
         run.cancel()
-        assert run.wait(timeout=30).status is RunStatus.CANCELLED
+        assert run.wait(timeout=60).status is RunStatus.CANCELLED
         until(lambda: any(hasattr(report, "drained") for report in heard["after"]))
     assert heard["after"] == heard["before"]
     assert len(heard["after"]) > known + 1
@@ -492,7 +492,7 @@ def test_who_subscribes_to_a_run_that_has_left_already_hears_that_last():
     heard: list[Any] = []
     with Host() as host:
         run = host.submit(chain, length=1)
-        assert run.wait(timeout=30).final
+        assert run.wait(timeout=60).final
         until(lambda: run.left)
         run.subscribe(heard.append)
     assert isinstance(heard[-1], RunLeft)
@@ -514,7 +514,7 @@ def test_closing_a_host_aborts_the_waits_for_leases_and_it_gives_out_no_more():
             waits = threads.submit(host.lease, {"whisper": 1})
             until(lambda: [row for row in snapshot(Config.load().machine_folder).tickets if row.state == "waiting"])
         with pytest.raises(HostlerError) as caught:
-            waits.result(30)
+            waits.result(60)
         assert caught.value.code is Code.WAIT_ABORTED
         holder.release()
         with pytest.raises(HostlerError, match="this host is closed") as caught:
@@ -567,7 +567,7 @@ def test_a_file_of_a_completed_command_is_looked_at_before_another_host_goes_on_
         file.unlink()
     (tmp_path / "go").touch()
     with Host() as host:
-        outcome = host._adopt(run.run_id, {}, {}).wait(30)
+        outcome = host._adopt(run.run_id, {}, {}).wait(60)
     with reader() as store:
         failure = next(node.failure for node in store.nodes(run.run_id) if node.key == "b")
     if damage == "none":
@@ -610,4 +610,4 @@ def asking(build):
 def test_what_an_operation_asks_of_the_machine_is_a_part_of_what_its_node_holds(tmp_path):
     (tmp_path / "config.toml").write_text("[machine.capacity]\ncpu = 2\n")
     with Host() as host:
-        assert host.submit(asking).wait(timeout=30).outputs == {"n": 1}
+        assert host.submit(asking).wait(timeout=60).outputs == {"n": 1}

@@ -30,7 +30,7 @@ class Value(BaseModel):
     text: str = ""
 
 
-def run_one(function, *, timeout=30, given=None, during=None, gives=Value, **policy) -> tuple[NodeRecord, RunStatus]:
+def run_one(function, *, timeout=60, given=None, during=None, gives=Value, **policy) -> tuple[NodeRecord, RunStatus]:
     """Run one operation made of *function* and return its record."""
 
     def body(ctx, input: Given) -> Value:
@@ -67,7 +67,7 @@ def test_a_callback_that_ignores_its_deadline_is_given_up_on_and_publishes_nothi
     go, tried = threading.Event(), threading.Event()
 
     def stubborn(ctx):
-        go.wait(30)
+        go.wait(60)
         (ctx.workspace / "x").write_text("late")
         try:
             ctx.publish("x", tmp_path / "late.txt")
@@ -77,7 +77,7 @@ def test_a_callback_that_ignores_its_deadline_is_given_up_on_and_publishes_nothi
     record, _ = run_one(stubborn, max_seconds=0.2)
     assert record.failure.code is FailureCode.TIMEOUT
     go.set()
-    assert tried.wait(10)
+    assert tried.wait(60)
     assert not (tmp_path / "late.txt").exists()
 
 
@@ -303,7 +303,7 @@ def test_what_an_interrupted_attempt_left_is_gone_before_the_next_one():
         run = host.submit(flow)
         until(lambda: starts)
     with Host() as host:
-        assert host._adopt(run.run_id, {("test.leaves", 1): work}, {}).wait(30).status is RunStatus.COMPLETED
+        assert host._adopt(run.run_id, {("test.leaves", 1): work}, {}).wait(60).status is RunStatus.COMPLETED
     assert starts == [[], []]
 
 
@@ -331,11 +331,11 @@ def test_a_node_that_cannot_be_cancelled_finishes():
 
     def works(ctx):
         started.set()
-        assert go.wait(20)
+        assert go.wait(60)
         return Value()
 
     def cancel(run):
-        assert started.wait(10)
+        assert started.wait(60)
         run.cancel()
         go.set()
 
@@ -362,7 +362,7 @@ def test_cancelled_python_work_stops_where_it_looks(how):
         return Value()
 
     def cancel(run):
-        assert started.wait(10)
+        assert started.wait(60)
         run.cancel()
 
     record, status = run_one(works, during=cancel)

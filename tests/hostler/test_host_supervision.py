@@ -68,7 +68,7 @@ def break_it(actor: type[pykka.ThreadingActor]) -> None:
     """Give it a message that no actor takes, and wait until it is gone."""
     ref = the(actor)
     ref.tell(object())
-    assert ref.actor_stopped.wait(30)
+    assert ref.actor_stopped.wait(60)
 
 
 @pytest.mark.parametrize("actor", [Scheduler, RunStore, HostResources, Authorization, Timer])

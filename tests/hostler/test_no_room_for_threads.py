@@ -62,7 +62,7 @@ def attempted() -> tuple[str | None, RunStatus | None, HostlerError | None]:
         with Host() as host:
             run = host.submit(flow)
             run_id = run.run_id
-            return run_id, run.wait(timeout=30).status, None
+            return run_id, run.wait(timeout=60).status, None
     except HostlerError as error:
         return run_id, None, error
 
@@ -82,7 +82,7 @@ def test_a_host_without_room_for_a_thread_says_so_and_its_run_goes_on_elsewhere(
         assert {failure.code for failure in failures(run_id or "")} == {FailureCode.UNAVAILABLE}
     if run_id is not None:
         with Host() as host:
-            again = host.resume(run_id).wait(timeout=30)
+            again = host.resume(run_id).wait(timeout=60)
         assert again.status is (status or RunStatus.COMPLETED)
 
 

@@ -57,6 +57,6 @@ def test_unsetting_the_name_in_a_child_does_not_make_it_human() -> None:
         check=True,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
     )
     assert done.stdout == "agent:cut\n"

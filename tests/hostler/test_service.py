@@ -61,9 +61,9 @@ def test_a_run_lost_to_a_full_disk_is_taken_up_again_once_there_is_room(
         thread.start()
         until(lambda: "run-lost" in told())
         full[0] = False
-        until(lambda: status() == "completed", timeout=30)
+        until(lambda: status() == "completed", timeout=60)
         inbox.put(Woken())
         inbox.put(Interrupted(times=1))
-        thread.join(30)
+        thread.join(60)
     assert told().count("run-taken-up") >= 2
     assert not thread.is_alive()

@@ -44,13 +44,13 @@ def test_a_key_gives_the_run_that_was_submitted_under_it():
         first = host.submit(flow, n=1, submission_key="film 7")
         meanwhile = host.submit(flow, n=1, submission_key="film 7")
         assert meanwhile.run_id == first.run_id
-        assert first.wait(30).outputs == {"n": 2}
+        assert first.wait(60).outputs == {"n": 2}
         again = host.submit(flow, n=1, submission_key="film 7")
         assert again.run_id == first.run_id
-        assert again.wait(30).outputs == {"n": 2}
+        assert again.wait(60).outputs == {"n": 2}
     with Host() as another:
         later = another.submit(flow, n=1, submission_key="film 7")
-        assert (later.run_id, later.wait(30).status) == (first.run_id, RunStatus.COMPLETED)
+        assert (later.run_id, later.wait(60).status) == (first.run_id, RunStatus.COMPLETED)
         assert another.submit(flow, n=1, submission_key="film 8").run_id != first.run_id
 
 
@@ -61,7 +61,7 @@ def test_other_inputs_under_the_same_key_are_refused():
         with pytest.raises(HostlerError, match=f"run {first.run_id}, with another plan or other inputs") as caught:
             host.submit(flow, n=2, submission_key="k")
         assert caught.value.code is Code.CONFLICT
-        first.wait(30)
+        first.wait(60)
 
 
 @pytest.mark.parametrize("key", ["", "x" * 1025])

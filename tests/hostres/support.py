@@ -21,7 +21,7 @@ from hostres.lease import Lease
 from hostres.tickets import HOLDING, TicketFolder
 from hostres.top import Row, snapshot
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 PRELUDE = """
 import os, signal, subprocess, sys, threading, time

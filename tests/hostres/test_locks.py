@@ -156,7 +156,7 @@ def test_a_gate_held_by_a_stopped_process_names_it_and_goes_on_when_it_continues
         assert not entered.is_set()
         os.kill(child.pid, signal.SIGCONT)
         child.tell()
-        assert entered.wait(10)
+        assert entered.wait(60)
         thread.join()
 
 

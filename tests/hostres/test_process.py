@@ -402,7 +402,7 @@ told = []
 environ = {**os.environ, "LC_ALL": "C", "ODD": "caf\\udce9"}
 code = "grep -E '^Sig(Blk|Ign)' /proc/self/status; env | sort | grep -av -e ^PWD -e ^_= -e ^HOSTLER_PROCESS"
 process = Supervised.start(["sh", "-c", code], env=environ, stdout_log=None, stderr_log=None, on_stdout=told.append)
-pid = process.wait(20) and process.pid
+pid = process.wait(60) and process.pid
 process.end(grace_s=0, reason="cleanup")
 lines = b"".join(told).splitlines()
 masks = [int(line.split()[1], 16) for line in lines[:2]]
@@ -560,7 +560,7 @@ def test_the_first_process_of_a_container_reaps_what_its_processes_leave_and_not
         own = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
         def run(script):
             process = Supervised.start(["sh", "-c", script], env=dict(os.environ))
-            done = process.wait(20)
+            done = process.wait(60)
             process.end(grace_s=0, reason="cleanup")
             return done.code
         print([run(f"(sleep 0.1 &); exit {number}") for number in range(5)])
@@ -568,7 +568,7 @@ def test_the_first_process_of_a_container_reaps_what_its_processes_leave_and_not
         daemon = "import os, time; os.setsid(); time.sleep(2.5)"
         bare = subprocess.Popen([sys.executable, "-c", "pass"])
         first = Supervised.start(["sh", "-c", f"{sys.executable} -c '{daemon}' & sleep 0.5"], env=dict(os.environ))
-        first.wait(20)
+        first.wait(60)
         until = time.monotonic() + 20
         def zombies():
             return {pid for pid, process in all_processes().items() if process.gone and process.parent == 1}

@@ -125,7 +125,7 @@ def test_a_program_without_standard_streams_may_start_others() -> None:
         told = []
         process = Supervised.start(["sh", "-c", "cat; echo out; echo err >&2"], env=dict(os.environ), stdin=b"in ",
                                    on_stdout=told.append, on_stderr=told.append)
-        process.wait(20)
+        process.wait(60)
         process.end(grace_s=0, reason="cleanup")
         os.write(said, b"".join(sorted(told)).replace(b"\\n", b" ") + b"\\n")
     """

@@ -153,7 +153,7 @@ setting.close()
 """
 HOLDS = """
 import sqlite3, sys, time
-connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(3):

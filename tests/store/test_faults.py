@@ -351,10 +351,10 @@ def test_a_write_waits_for_another_programs_write_and_no_lock_error_is_seen(sett
 
     thread = threading.Thread(target=write)
     thread.start()
-    assert begun.wait(timeout=5)
+    assert begun.wait(timeout=60)
     assert answers == []
     blocker.execute("COMMIT")
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert answers == [None]
     blocker.close()
 
@@ -459,8 +459,8 @@ def test_a_posted_request_survives_a_busy_store(setting: Setting) -> None:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    assert begun.wait(timeout=5)
+    assert begun.wait(timeout=60)
     blocker.execute("ROLLBACK")
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert answers == [True]
     blocker.close()

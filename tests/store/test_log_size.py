@@ -144,7 +144,7 @@ def test_the_log_starts_over_although_one_reader_follows_the_other(
             largest = max(largest, log_bytes(setting.home.database))
     finally:
         over.set()
-        thread.join(timeout=30)
+        thread.join(timeout=60)
     assert largest <= LOG_BYTES + SLACK
 
 

@@ -42,7 +42,7 @@ def test_of_racing_cancel_requests_the_first_stands_and_all_see_it(setting: Sett
 
     def cancel(name: str) -> None:
         request = request_of(run, RequestKind.CANCEL, request_id=cancel_id(run), principal=f"human:{name}")
-        barrier.wait(timeout=10)
+        barrier.wait(timeout=60)
         if post(setting.home, request, clock=CLOCK):
             first.append(request.principal)
         with Reader.open(setting.home) as reader:
@@ -52,7 +52,7 @@ def test_of_racing_cancel_requests_the_first_stands_and_all_see_it(setting: Sett
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=60)
     assert len(first) == 1
     assert len(seen) == 6
     assert {found[0].principal for found in seen} == set(first)

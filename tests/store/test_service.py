@@ -216,7 +216,7 @@ def test_of_many_that_start_at_once_exactly_one_becomes_it_and_is_reached(settin
 
 
 def _contend(home: Home, begin: Barrier, taken: "SimpleQueue[Any]") -> None:
-    begin.wait(30)
+    begin.wait(60)
     identity = ServiceIdentity.take(home)
     taken.put((os.getpid(), identity is not None))
     if identity is not None:

@@ -53,7 +53,7 @@ def test_nobody_writes_before_the_one_that_is_next(setting: Setting, how: str) -
     else:
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    writing.join(timeout=10)
+    writing.join(timeout=60)
     assert answers == [None]
 
 

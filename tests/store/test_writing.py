@@ -187,14 +187,14 @@ def test_threads_with_a_connection_each_append_under_one_fence_without_a_gap(set
 
     def append(number: int) -> None:
         event = NewEvent(kind=EventKind.LATE_RESULT, node="a", data={"number": number})
-        barrier.wait(timeout=10)
+        barrier.wait(timeout=60)
         answers.extend(stores[number % 2].write([transaction(claimed, events=(event,))]))
 
     threads = [threading.Thread(target=append, args=(number,)) for number in range(24)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=60)
     for store in stores:
         store.close()
     assert answers == [None] * 24

@@ -15,9 +15,9 @@ def test_each_signal_is_a_message_that_says_how_manyeth_it_is():
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with Interrupts(inbox):
         os.kill(os.getpid(), signal.SIGINT)
-        assert inbox.get(timeout=5) == Interrupted(times=1)
+        assert inbox.get(timeout=60) == Interrupted(times=1)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert inbox.get(timeout=5) == Interrupted(times=2)
+        assert inbox.get(timeout=60) == Interrupted(times=2)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
@@ -25,9 +25,9 @@ def test_going_on_after_a_stop_is_a_message_too_and_no_interruption():
     inbox = SimpleQueue()
     with Interrupts(inbox):
         os.kill(os.getpid(), signal.SIGCONT)
-        assert inbox.get(timeout=5) == Continued()
+        assert inbox.get(timeout=60) == Continued()
         os.kill(os.getpid(), signal.SIGINT)
-        assert inbox.get(timeout=5) == Interrupted(times=1)
+        assert inbox.get(timeout=60) == Interrupted(times=1)
     assert signal.getsignal(signal.SIGCONT) is signal.SIG_DFL
 
 
@@ -41,7 +41,7 @@ def test_a_signal_is_heard_while_the_main_thread_never_comes_back_to_python():
         # the signal goes to this thread, so that nothing interrupts the wait of the main thread
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         try:
-            inbox.get(timeout=5)
+            inbox.get(timeout=60)
             told.set()
         except Empty:
             pass
@@ -60,7 +60,7 @@ def test_what_was_ignored_stays_ignored():
         with Interrupts(inbox):
             os.kill(os.getpid(), signal.SIGHUP)
             os.kill(os.getpid(), signal.SIGTERM)
-            assert inbox.get(timeout=5) == Interrupted(times=1)
+            assert inbox.get(timeout=60) == Interrupted(times=1)
         with pytest.raises(Empty):
             inbox.get_nowait()
     finally:
@@ -71,8 +71,8 @@ def test_ctrl_z_is_a_message_only_where_something_is_shown():
     inbox = SimpleQueue()
     with Interrupts(inbox, shows=True):
         os.kill(os.getpid(), signal.SIGTSTP)
-        assert inbox.get(timeout=5) == Suspended()
+        assert inbox.get(timeout=60) == Suspended()
         os.kill(os.getpid(), signal.SIGINT)
-        assert inbox.get(timeout=5) == Interrupted(times=1)
+        assert inbox.get(timeout=60) == Interrupted(times=1)
     with Interrupts(inbox):
         assert signal.getsignal(signal.SIGTSTP) is signal.SIG_DFL

@@ -154,7 +154,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     os.close(read)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "hostler", "runs"], stdout=write, stderr=subprocess.PIPE, timeout=30, check=False
+            [sys.executable, "-m", "hostler", "runs"], stdout=write, stderr=subprocess.PIPE, timeout=60, check=False
         )
     finally:
         os.close(write)
@@ -169,7 +169,7 @@ def test_the_version_needs_next_to_nothing() -> None:
         "from hostler.__main__ import main\nmain(['--version'])\n"
         "print(*sorted(set(sys.modules) - before - {'__future__'}))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[-1].split() == [
         "gc", "hostler", "hostler.__main__", "hostler.standard_streams"
     ]  # fmt: skip
@@ -185,7 +185,7 @@ def test_light_commands_import_nothing_heavy(arguments: list[str]) -> None:
         "print('HEAVY', *sorted({'pydantic', 'pykka', 'sqlite3', 'orjson', 'rich', 'yaml'} & set(sys.modules)))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.splitlines()[-1] == "HEAVY"
 
@@ -202,7 +202,7 @@ def test_a_list_of_runs_imports_no_parser_and_nothing_that_reads_records(tmp_pat
         "import sys\nfrom hostler.__main__ import main\nmain(['runs'])\n"
         f"print('HEAVY', *sorted(set('{heavy}'.split()) & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert "podcast" in done.stdout
     assert done.stdout.splitlines()[-1] == "HEAVY"
 

@@ -129,7 +129,7 @@ def test_a_pipe_is_written_into_and_stays_one(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: read.append(pipe.read_text(encoding="utf-8")))
     reader.start()
     write_picture(str(pipe), "new")
-    reader.join(10)
+    reader.join(60)
     assert read == ["new"]
     assert pipe.is_fifo()
 

@@ -160,7 +160,7 @@ def test_a_tab_imports_next_to_nothing(runs: list[str]) -> None:
         "heavy = {'argparse', 'pydantic', 'orjson', 'dataclasses', 'pykka', 'rich', 'psutil', 'fasteners', 'inspect'}\n"
         "print('HEAVY', *sorted(heavy & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == ["audio", "text", "upload", "release", "HEAVY"]
 
 

@@ -33,7 +33,7 @@ class Browser:
         self.root = dashboard.url.partition(str(self.port))[2]
 
     def ask(self, target: str, method: str = "GET", **headers: str) -> tuple[http.client.HTTPResponse, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, target, headers={name.replace("_", "-"): text for name, text in headers.items()})
             answer = connection.getresponse()
@@ -206,7 +206,7 @@ def test_only_the_loopback_address_is_listened_on_and_no_name_is_asked_for(
     "data", [b"nonsense\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 70_000 + b"\r\n\r\n"]
 )
 def test_what_is_not_http_is_refused_and_the_next_one_is_served(data: bytes, browser: Browser) -> None:
-    with socket.create_connection(("127.0.0.1", browser.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", browser.port), timeout=60) as connection:
         connection.sendall(data)
         answer = connection.recv(100)
     assert not answer.startswith(b"HTTP/1.0 2")
