@@ -19,7 +19,7 @@ class Effort:
         jobs: Programs run through two slots in a round, by running workers.
         commands: Likewise, by commands of their own.
         starts: Supervised starts in a round.
-        idle_s: Seconds in which idle waiters are watched, in a round; before that they settle for twice as long.
+        idle_s: Seconds in which idle waiters are watched, in each second round; before that they settle.
         crowd: How many wait in the largest queue.
         crowd_releases: Hand-overs watched there.
         storm_s: Seconds of a storm of small claims.
@@ -69,7 +69,7 @@ FULL: Final = Effort(
     jobs=200,
     commands=50,
     starts=100,
-    idle_s=1.5,
+    idle_s=6.0,
     crowd=500,
     crowd_releases=30,
     storm_s=7.0,
@@ -94,7 +94,7 @@ QUICK: Final = Effort(
     jobs=80,
     commands=20,
     starts=60,
-    idle_s=1.0,
+    idle_s=2.0,
     crowd=100,
     crowd_releases=10,
     storm_s=4.0,
