@@ -388,7 +388,7 @@ def test_all_asks_of_a_process_share_one_thread(machine: Coordinator) -> None:
     waiting(20)
     assert len([thread for thread in threading.enumerate() if thread.name.startswith("hostres")]) == 1
     one.release()
-    answers.wait(60)
+    answers.wait(20)
     tickets = [answer.lease.ticket for answer in answers.told if isinstance(answer, Admitted)]
     assert tickets == sorted(tickets)
     assert len(tickets) == 20
