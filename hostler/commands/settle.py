@@ -9,11 +9,10 @@ from hostler.commands.amounts import amount, amounts_of
 from hostler.commands.answering import add_answer, answer
 from hostler.commands.arguments import command_parser
 from hostler.commands.output import print_line
-from hostler.reading import read_bounded
+from hostler.reading import read_json
 from hostres.errors import Code, HostlerError
 from store.amounts import Usage
 from store.contracts import RequestKind
-from store.values import parse_json
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -89,4 +88,4 @@ def _asked(question: str) -> str:
 
 
 def _value(path: str) -> Any:
-    return parse_json(read_bounded(Path(path)))
+    return read_json(Path(path))
