@@ -288,6 +288,7 @@ class Why(Versioned):
     why: str
     node: NotRequired[NodeKey]
     command: NotRequired[str]
+    otherwise: NotRequired[list[str]]
 
 
 class Event(Versioned):

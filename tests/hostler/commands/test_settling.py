@@ -144,3 +144,12 @@ def test_without_the_code_it_is_a_persons_word_and_that_is_said(
     missing = "operation demo.gone@1 (not installed)"
     assert error == f"hostler: warning: what pay is said to have given is kept unchecked, without {missing}\n"
     assert [node["status"] for node in shown(run_id)["nodes"]] == ["completed"]
+
+
+def test_why_says_the_three_ways_of_settling_it(paying: str, capsys: Captured) -> None:
+    """Of the run as of its node, one a line."""
+    for words in (["why", "-"], ["why", "-", "pay"]):
+        assert main(words) == 0
+        _, *lines = capsys.readouterr().out.splitlines()
+        settle = f"hostler settle {paying} pay"
+        assert lines == [f"  {settle} --failed", f"  or: {settle} --retry", f"  or: {settle} --completed FILE"]
