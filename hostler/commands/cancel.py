@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from hostler.asking import ask_to_cancel
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import node_of, reading
 from hostler.commands.posting import have_it_consumed
+from hostler.stored_runs import node_of, reading
 from store.lifecycle import RunStatus
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from actors.publication import is_special
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import reading
 from hostler.commands.unwritable import unwritable
+from hostler.stored_runs import reading
 from hostler.views.terminal import harmless
 from hostler.views.verification import damage
 from hostres.errors import Code, HostlerError

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import node_of, reading, whole
 from hostler.run_code import code_for_run
+from hostler.stored_runs import node_of, reading, whole
 from hostler.views.waiting import typed
 from hostler.views.why import Scene, why_node, why_run
 from hostres.errors import Code, HostlerError
