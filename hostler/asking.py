@@ -179,7 +179,7 @@ def _request_id(subject: Subject, kind: RequestKind, key: str | None) -> str:
 
 def ask_to_cancel(
     home: Home, reader: Reader, run_id: str, key: str | None, *, reason: str, rules: Sequence[Rule] | None = None
-) -> Subject:
+) -> tuple[Subject, str | None]:
     """Ask for a run, or for a node and what depends on it, to be cancelled.
 
     Args:
@@ -191,7 +191,7 @@ def ask_to_cancel(
         rules: As for `ask`.
 
     Returns:
-        The run as it stood before.
+        The run as it stood before, and the id of the request; None if there was nothing to ask for.
 
     Raises:
         HostlerError: not-found; conflict, if it has ended, or this principal may not ask it.
@@ -200,8 +200,8 @@ def ask_to_cancel(
     subject = subject_of(reader, run_id)
     node = None if key is None else subject.node(key)
     if node is not None or subject.run.status not in RUN_FINAL:
-        ask(home, subject, RequestKind.CANCEL, node, rules=rules, reason=reason)
-    elif subject.run.status is not RunStatus.CANCELLED:
+        return subject, ask(home, subject, RequestKind.CANCEL, node, rules=rules, reason=reason)
+    if subject.run.status is not RunStatus.CANCELLED:
         what = f"run {run_id} is {subject.run.status}; there is nothing to cancel"
         raise HostlerError(Code.CONFLICT, what, f"see `hostler show {run_id}`")
-    return subject
+    return subject, None

@@ -193,6 +193,7 @@ class Cancelled(Versioned):
     run_id: RunId
     node: NodeKey | None
     status: RunStatus | Status
+    answered: bool
 
 
 class Answer(TypedDict):
