@@ -40,19 +40,15 @@ def settled(subject: Subject, key: str, value: JsonValue) -> Settled:
         value: What the person says that it has given.
 
     Raises:
-        HostlerError: invalid-data: the node could not have given that.
+        HostlerError: invalid-data: the node could not have given that; or the stored code is damaged.
 
     """
     planned = next(node for node in subject.plan.nodes if node.key == key)
-    unchecked = None
+    operation, unchecked = _operation(subject, planned)
     try:
         match planned.executor:
-            case OperationExecutor(operation=kind, version=version):
-                reader, record = subject.reader, subject.run.record
-                code = find_code(record, subject.plan, reader.bundle, reader.home.bundles, nodes={key})
-                operation = code.operations.get((kind, version))
-                unchecked = code.lacking.get(key)
-                value = value if operation is None else _given(operation, value)
+            case OperationExecutor() if operation is not None:
+                value = _given(operation, value)
             case CommandExecutor(outputs=files):
                 _check(command_output(files), value)
             case AgentExecutor():
@@ -61,6 +57,15 @@ def settled(subject: Subject, key: str, value: JsonValue) -> Settled:
     except HostlerError as error:
         raise about(f"node {key} cannot have given that", error) from error
     return Settled(value=value, unchecked=unchecked)
+
+
+def _operation(subject: Subject, planned: PlannedNode) -> tuple[Operation | None, str | None]:
+    """Return the operation of a node that has one, and why it is not to be had here if it is not."""
+    if not isinstance(planned.executor, OperationExecutor):
+        return None, None
+    reader, name = subject.reader, (planned.executor.operation, planned.executor.version)
+    code = find_code(subject.run.record, subject.plan, reader.bundle, reader.home.bundles, nodes={planned.key})
+    return code.operations.get(name), code.lacking.get(planned.key)
 
 
 def _given(operation: Operation, value: JsonValue) -> JsonValue:
