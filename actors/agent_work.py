@@ -81,7 +81,7 @@ def perform_agent(
         write_log("stdout", excerpt_of(answer.data, secrets))
         if isinstance(error, OperationAborted) or control.reason is not None:
             return Aborted(reason=control.reason or "cancel", left=tuple(control.left), usage=usage_in(answer.data))
-        fault = fault_of_code(error, trusted=False)
+        fault = fault_of_code(error, None, trusted=False)
         if fault.trace is not None:
             write_log("error", fault.trace)
         return Failed(

@@ -2,11 +2,11 @@
 
 import traceback
 from collections.abc import Callable
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
+from actors.blame import line_to_blame
 from actors.outcomes import Failed
 from hostres.errors import Code, HostlerError, describe
 from store.lazy_dataclass import dataclass
@@ -125,19 +125,20 @@ def fault_of(error: BaseException) -> Fault:
             )
 
 
-def fault_of_code(error: BaseException, *, trusted: bool) -> Fault:
+def fault_of_code(error: BaseException, function: Callable[..., Any] | None, *, trusted: bool) -> Fault:
     """Return what an exception of the node's own code means; one that says nothing itself is told with its place.
 
     Args:
         error: What it raised.
+        function: What was called; None if the node has a program in place of a function.
         trusted: Whether it is the workflow's own code.
 
     """
     fault = fault_of(error)
     if isinstance(error, OperationFailed | HostlerError):
         return fault
-    frames = traceback.extract_tb(error.__traceback__)
-    at = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    line = line_to_blame(error, function)
+    at = f" ({line})" if line is not None else ""
     code, todo = fault.code, "read the traceback with: hostler logs RUN NODE"
     if trusted and isinstance(error, Exception):
         # the code ran to its end and answered; only where it did not is it unknown what it did

@@ -101,7 +101,7 @@ def perform(job: Job, control: Control) -> Outcome:
     except BaseException as error:  # noqa: BLE001 - an operation may raise anything, SystemExit too
         if control.reason is not None:
             return Aborted(reason=control.reason, left=tuple(control.left))
-        fault = fault_of_code(error, trusted=False)
+        fault = fault_of_code(error, _called(job), trusted=False)
         if fault.trace is not None:
             job.write_log("error", fault.trace)
         return failed_by(fault, dispatched=True)
@@ -145,6 +145,13 @@ def _prepared(job: Job, context: Context) -> Callable[[], JsonValue | Found]:
             return lambda: _command(context, command, cast("dict[str, Any]", job.plan.input))
         case executor, _:
             raise HostlerError(Code.CONFLICT, f"this host has no {executor.kind} for it", "resume it where it is")
+
+
+def _called(job: Job) -> Callable[..., Any] | None:
+    """Return the function of an author that this attempt, or its reconciliation, calls in this process."""
+    if not isinstance(job.code, Operation):
+        return None
+    return job.code.function if job.previous is None else job.code.reconcile
 
 
 def _reconciled(operation: Operation, context: Context, argument: Any, previous: Previous) -> JsonValue | Found:

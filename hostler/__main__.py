@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         light = _light(arguments)
         code = light() if light is not None else _run(arguments)
-        _put("")  # what a command wrote and left for later
+        _put()  # what a command wrote and left for later
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
@@ -92,9 +92,10 @@ def _run(arguments: list[str]) -> int:
     return run_command(arguments)
 
 
-def _put(text: str) -> None:
+def _put(text: str = "") -> None:
     try:
-        sys.stdout.write(text)
+        if text:  # where nothing is buffered, to write nothing is a call of the system, which a full disk refuses
+            sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
         error.filename = "standard output"

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from actors.secrets import without
-from hostler.commands.places import node_of, whole
 from hostler.config import Config
 from hostler.principal import principal
 from hostler.refusals import first_problem, invalid
+from hostler.stored_runs import node_named, whole
 from hostres.errors import Code, HostlerError
 from hostres.masking import own_mask
 from store.approvals import Refused, Standing, judge
@@ -77,6 +77,15 @@ class Subject:
     def owned(self) -> bool:
         """Whether a live host works on it."""
         return self.run.owned
+
+    def node(self, key: str) -> NodeRecord:
+        """Return a node of it.
+
+        Raises:
+            HostlerError: not-found.
+
+        """
+        return node_named(self.nodes.values(), self.run_id, key)
 
     def parents_owner(self, key: str) -> str | None:
         """Return the id of the owner of the node that delegated the one of that key."""
@@ -170,7 +179,7 @@ def _request_id(subject: Subject, kind: RequestKind, key: str | None) -> str:
 
 def ask_to_cancel(
     home: Home, reader: Reader, run_id: str, key: str | None, *, reason: str, rules: Sequence[Rule] | None = None
-) -> Subject:
+) -> tuple[Subject, str | None]:
     """Ask for a run, or for a node and what depends on it, to be cancelled.
 
     Args:
@@ -182,17 +191,17 @@ def ask_to_cancel(
         rules: As for `ask`.
 
     Returns:
-        The run as it stood before.
+        The run as it stood before, and the id of the request; None if there was nothing to ask for.
 
     Raises:
         HostlerError: not-found; conflict, if it has ended, or this principal may not ask it.
 
     """
     subject = subject_of(reader, run_id)
-    node = None if key is None else node_of(reader, run_id, key)
+    node = None if key is None else subject.node(key)
     if node is not None or subject.run.status not in RUN_FINAL:
-        ask(home, subject, RequestKind.CANCEL, node, rules=rules, reason=reason)
-    elif subject.run.status is not RunStatus.CANCELLED:
+        return subject, ask(home, subject, RequestKind.CANCEL, node, rules=rules, reason=reason)
+    if subject.run.status is not RunStatus.CANCELLED:
         what = f"run {run_id} is {subject.run.status}; there is nothing to cancel"
         raise HostlerError(Code.CONFLICT, what, f"see `hostler show {run_id}`")
-    return subject
+    return subject, None

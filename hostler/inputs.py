@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from hostler.reading import read_bounded
-from hostler.refusals import about, invalid
+from hostler.reading import read_json
+from hostler.refusals import invalid
 from hostler.workflows import Input, Workflow
 from hostres.errors import HostlerError
 from store.values import parse_json
@@ -54,11 +54,7 @@ def _parsed(name: str, text: str, declared: Input) -> JsonValue:
 
 
 def _from_file(path: Path) -> dict[str, JsonValue]:
-    data = read_bounded(path, what="input file ")
-    try:
-        values = parse_json(data)
-    except HostlerError as error:
-        raise about(f"input file {path}", error) from error
+    values = read_json(path, what="input file ")
     if not isinstance(values, dict):
         raise invalid(f"input file {path} is not an object of inputs", 'write {"name": value, …}')
     return values

@@ -5,8 +5,12 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from hostler.refusals import invalid
+from pydantic import JsonValue
+
+from hostler.refusals import about, invalid
+from hostres.errors import HostlerError
 from store.policy import MIB
+from store.values import parse_json
 
 MAX_BYTES: Final = 16 * MIB
 
@@ -33,3 +37,21 @@ def read_bounded(path: Path, *, what: str = "") -> bytes:
     if len(data) > MAX_BYTES:
         raise invalid(f"{what}{path} has more than {MAX_BYTES:,} bytes", "give data as files, by their paths")
     return data
+
+
+def read_json(path: Path, *, what: str = "") -> JsonValue:
+    """Return the JSON value that a file of a person holds.
+
+    Args:
+        path: The file.
+        what: As of `read_bounded`.
+
+    Raises:
+        HostlerError: invalid-data naming the file: as `read_bounded`, or it does not hold just one JSON value.
+
+    """
+    data = read_bounded(path, what=what)
+    try:
+        return parse_json(data)
+    except HostlerError as error:
+        raise about(f"{what}{path}", error) from None

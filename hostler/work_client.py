@@ -19,9 +19,9 @@ import orjson
 from pydantic import JsonValue
 
 from actors.agent_requests import AgentTask, agent_request
-from hostler.commands.places import opened
 from hostler.config import Config
 from hostler.principal import principal
+from hostler.stored_runs import opened
 from hostres.clock import boot_id
 from hostres.errors import Code, HostlerError
 from store.agent_results import Malformed, read_result

@@ -132,7 +132,7 @@ class _Work:
         except OperationAborted:
             raise
         except BaseException as error:  # noqa: BLE001 - an operation may raise anything, SystemExit too
-            self._break(fault_of_code(error, trusted=trusted))
+            self._break(fault_of_code(error, code.function, trusted=trusted))
             return
         if len(data) > self._start.max_output_bytes:
             self._break(too_large(len(data), self._start.max_output_bytes))

@@ -37,9 +37,11 @@ def find_program(name: str, *, environ: Mapping[str, str], cwd: Path | None = No
         if refused is None and full.exists():
             refused = full
     if refused is None:
+        from shlex import quote  # noqa: PLC0415 - only where something is wrong
+
         searched = "" if "/" in name else f" in PATH={_shown(environ.get('PATH', os.defpath))}"
         todo = "install it, or correct its name or PATH" if searched else "install it, or correct its path"
-        raise HostlerError(Code.NOT_FOUND, f"there is no program {name}{searched}", todo)
+        raise HostlerError(Code.NOT_FOUND, f"there is no program {quote(name)}{searched}", todo)
     what = "is a folder" if refused.is_dir() else "is not executable"
     raise HostlerError(Code.UNAVAILABLE, f"{refused} {what}", "name a program, or make it executable (chmod +x)")
 

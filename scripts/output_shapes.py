@@ -193,6 +193,7 @@ class Cancelled(Versioned):
     run_id: RunId
     node: NodeKey | None
     status: RunStatus | Status
+    answered: bool
 
 
 class Answer(TypedDict):
@@ -288,6 +289,7 @@ class Why(Versioned):
     why: str
     node: NotRequired[NodeKey]
     command: NotRequired[str]
+    otherwise: NotRequired[list[str]]
 
 
 class Event(Versioned):

@@ -7,8 +7,8 @@ from typing import Any
 from hostler.asking import Subject, ask
 from hostler.commands.arguments import add_json, add_reason, add_run
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import node_of, reading
 from hostler.commands.posting import have_it_answered, look_at, next_step
+from hostler.stored_runs import reading
 from store.contracts import NodeRecord, RequestKind
 from store.reader import Reader
 from store.receipts import FIELD
@@ -51,7 +51,7 @@ def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, details: D
     """
     with reading(to_write=True) as (home, reader):
         subject = look_at(reader, args.run)
-        node = node_of(reader, subject.run_id, args.node)
+        node = subject.node(args.node)
         data = (details(reader, subject, node) if details is not None else {}) | with_receipt(args)
         asked = ask(home, subject, kind, node, plan_sha256=node.frozen_sha256, reason=args.reason, data=data)
         here = have_it_answered(reader, subject, [asked])

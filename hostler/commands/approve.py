@@ -11,10 +11,10 @@ from hostler.commands.answering import add_receipt, with_receipt
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.endings import RESTS
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import node_of, reading
 from hostler.commands.posting import have_it_answered, look_at, next_step
 from hostler.commands.teletype import Teletype, needed_terminal
 from hostler.config import Config
+from hostler.stored_runs import reading
 from hostler.views.approval import node_plan_json, node_plan_text, result_text
 from hostler.views.terminal import harmless
 from hostler.views.waiting import Waiting, waiting_on
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             raise HostlerError(Code.INVALID_DATA, "a receipt gives leave, and --deny refuses it", "leave one out")
         if args.node is None:
             return desk.all_that_waits()
-        node = node_of(reader, subject.run_id, args.node)
+        node = subject.node(args.node)
         if args.receipt is not None:
             return desk.answered([desk.answer(node, args.plan or node.frozen_sha256, data=with_receipt(args))])
         if args.plan is not None:

@@ -7,8 +7,8 @@ from hostler.asking import Subject, ask
 from hostler.commands.amounts import amount, amounts_of
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import node_of, reading
 from hostler.commands.posting import have_it_answered, look_at, next_step
+from hostler.stored_runs import reading
 from hostler.views.budgets import amounts_text, books_of, budget_json, budget_lines, usage_json
 from store.amounts import COUNTERS
 from store.budgets import read_amounts
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = amounts_of(args.add)
     with reading(to_write=bool(wanted)) as (home, reader):
         subject = look_at(reader, args.run)
-        node = None if args.node is None else node_of(reader, subject.run_id, args.node)
+        node = None if args.node is None else subject.node(args.node)
         if not wanted:
             _show(subject, args.node, json=args.json)
             return 0

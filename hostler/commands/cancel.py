@@ -3,12 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from hostler.asking import ask_to_cancel
+from hostler.asking import Subject, ask_to_cancel, subject_of
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import node_of, reading
-from hostler.commands.posting import have_it_consumed
-from store.lifecycle import RunStatus
+from hostler.commands.posting import have_it_answered
+from hostler.stored_runs import reading
+from store.lifecycle import FINAL, RUN_FINAL, RunStatus, Status
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -30,18 +30,27 @@ def add(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Post the request and see to it that somebody acts on it."""
+    """Post the request, see to it that somebody acts on it, and say what came of it."""
     with reading(to_write=True) as (home, reader):
         run_id = reader.find(args.run)
-        subject = ask_to_cancel(home, reader, run_id, args.node, reason=args.reason)
-        already = args.node is None and subject.run.status is RunStatus.CANCELLED
-        if not already:
-            have_it_consumed(reader, subject)
-        status = reader.run(run_id).status if args.node is None else node_of(reader, run_id, args.node).status
-    what = f"node {args.node} of {run_id}" if args.node is not None else run_id
-    said = f"host {subject.run.owner.host} stops it" if subject.owned and subject.run.owner else f"now {status}"
+        subject, asked = ask_to_cancel(home, reader, run_id, args.node, reason=args.reason)
+        here = asked is not None and have_it_answered(reader, subject, [asked])
+        answered = asked is None or here or reader.answer(run_id, asked) is not None
+        now = subject_of(reader, run_id)
+    node = None if args.node is None else now.node(args.node)
+    status = now.run.status if node is None else node.status
     if args.json:
-        print_json({"run_id": run_id, "node": args.node, "status": status.value})
+        print_json({"run_id": run_id, "node": args.node, "status": status.value, "answered": answered})
+    elif asked is None:
+        print_line(f"{run_id} is cancelled already")
     else:
-        print_line(f"{run_id} is cancelled already" if already else f"cancel of {what} asked for; {said}")
+        what = run_id if node is None else f"node {node.key} of {run_id}"
+        print_line(f"cancel of {what} asked for; {_came_of_it(now, status, answered=answered)}")
     return 0
+
+
+def _came_of_it(now: Subject, status: RunStatus | Status, *, answered: bool) -> str:
+    host = f"host {now.run.owner.host}" if now.owned and now.run.owner is not None else "the background service"
+    if not answered:
+        return f"{host} has not answered yet; the request waits for it"
+    return f"{host} stops it" if now.owned and status not in RUN_FINAL | FINAL else f"now {status}"

@@ -10,14 +10,14 @@ from hostler.asking import Subject
 from hostler.command_nodes import check_variable, check_word
 from hostler.commands.answering import add_answer, answer
 from hostler.commands.arguments import command_parser
-from hostler.reading import read_bounded
+from hostler.reading import read_json
 from hostres.errors import Code, HostlerError
 from hostres.masking import own_mask
 from store.contracts import NodeRecord, RequestKind
 from store.plans import CommandExecutor, PlannedNode
 from store.reader import Reader
 from store.revisions import misfit, revised, revisions
-from store.values import canonical, parse_json
+from store.values import canonical
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -43,7 +43,7 @@ def add(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the input and post the request."""
-    given = parse_json(read_bounded(Path(args.input)))
+    given = read_json(Path(args.input))
     if own_mask().finds(canonical(given)):
         what = f"the new input of node {args.node} holds a secret, which would be stored and shown"
         todo = 'give a command the name of a variable instead, as {"$secret": NAME} in its env, or let the code read it'

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.following import follow
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import reading
+from hostler.stored_runs import reading
 from hostler.views.events import event_json, event_line
 from store.reader import Reader
 

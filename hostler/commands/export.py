@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from actors.publication import is_special
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import reading
+from hostler.commands.unwritable import unwritable
+from hostler.stored_runs import reading
 from hostler.views.terminal import harmless
 from hostler.views.verification import damage
-from hostres.errors import Code, HostlerError, unavailable
+from hostres.errors import Code, HostlerError
 from hostres.replacement import sync
 from store.archive.exporting import write_archive
 from store.home import Home
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         beside.rename(target)
         sync(target.parent)
     except OSError as error:
-        raise unavailable(f"{target} cannot be written", error) from error
+        raise unwritable(target, error, draft=beside) from error
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)

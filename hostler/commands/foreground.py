@@ -14,11 +14,11 @@ from actors.actions import RunLeft
 from actors.host_messages import Report, RunLost
 from hostler.commands.endings import CANCELLED, EXITS, ending_text
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import whole
 from hostler.commands.prints import Prints
 from hostler.host import Host
 from hostler.hosted_run import Run
 from hostler.interrupts import Continued, Interrupted, Interrupts, Suspended
+from hostler.stored_runs import whole
 from hostler.views.board import Board
 from hostler.views.cut_logs import cut_lines
 from hostler.views.lines import PlainView

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hostler.commands.archive_files import open_archive
 from hostler.commands.arguments import add_json, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import open_archive
 from hostler.config import Config
 from store.archive.importing import bring_in
 from store.clock import SystemClock

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hostler.commands.arguments import add_json, add_run, command_parser, positive
 from hostler.commands.following import follow
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import node_of, reading
+from hostler.stored_runs import node_of, reading
 from hostler.views.terminal import harmless
 from hostres.errors import Code, HostlerError
 from hostres.logs import read_log

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from hostler.commands.output import print_xml
-from hostres.errors import unavailable
+from hostler.commands.unwritable import unwritable
 from hostres.replacement import sync
 
 STDOUT: Final = "-"
@@ -29,17 +29,17 @@ def write_picture(where: str, text: str) -> None:
         print_xml(text)
         return
     path = Path(os.path.realpath(where))
+    draft = path.with_name(f".{secrets.token_hex(8)}.new")
     try:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")
         else:
-            _replace(path, text)
-    except OSError as error:  # it may name the draft, of which nobody has heard
-        raise unavailable(f"{where} cannot be written", OSError(error.errno, error.strerror)) from error
+            _replace(path, draft, text)
+    except OSError as error:
+        raise unwritable(Path(where), error, draft=draft) from error
 
 
-def _replace(path: Path, text: str) -> None:
-    draft = path.with_name(f".{secrets.token_hex(8)}.new")
+def _replace(path: Path, draft: Path, text: str) -> None:
     try:
         with draft.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -10,10 +10,10 @@ from hostler.asking import Subject, ask
 from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
 from hostler.commands.endings import RESTS
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import node_of, reading
 from hostler.commands.posting import have_it_answered, look_at
 from hostler.commands.teletype import needed_terminal
 from hostler.config import Config
+from hostler.stored_runs import reading
 from hostler.views.approval import node_plan_text
 from hostler.views.receipts import receipt_json, receipts_text
 from hostler.views.terminal import harmless
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _create(home: Home, reader: Reader, subject: Subject, args: argparse.Namespace) -> int:
-    node = node_of(reader, subject.run_id, args.node)
+    node = subject.node(args.node)
     plan_sha256 = args.plan or node.frozen_sha256
     name = args.id or f"receipt-{secrets.token_hex(8)}"
     on_terminal = Config.load().on_terminal

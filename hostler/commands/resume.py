@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from hostler.commands.arguments import add_jobs, add_json, add_run, command_parser
 from hostler.commands.foreground import attend, tell_ending
 from hostler.commands.output import json_alone
-from hostler.commands.places import reading
 from hostler.config import Config
 from hostler.host import Host
 from hostler.hosted_run import Run
+from hostler.stored_runs import reading
 from store.heads import refuse_if_imported
 from store.lifecycle import RUN_FINAL
 

@@ -9,12 +9,12 @@ from hostler.commands.detaching import detach
 from hostler.commands.excess import warn_of_excess
 from hostler.commands.foreground import attend
 from hostler.commands.output import json_alone, print_json, print_line
-from hostler.commands.places import reading
 from hostler.commands.resume import go_on
 from hostler.commands.watch import look_on
 from hostler.compiler import Compiled
 from hostler.config import Config
 from hostler.host import Host
+from hostler.stored_runs import reading
 from store.home import Home
 
 if TYPE_CHECKING:

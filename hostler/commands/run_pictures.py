@@ -2,9 +2,9 @@
 
 import os
 
-from hostler.commands.places import whole
 from hostler.pictures.chart import Chart, run_chart
 from hostler.pictures.timeline import Subject, Timeline, timeline
+from hostler.stored_runs import whole
 from hostler.views.owners import owner_note
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder

@@ -5,15 +5,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hostler.asking import Subject
 from hostler.commands.amounts import amount, amounts_of
 from hostler.commands.answering import add_answer, answer
 from hostler.commands.arguments import command_parser
 from hostler.commands.output import print_line
-from hostler.reading import read_bounded
+from hostler.reading import read_json
+from hostler.settlements import settled
+from hostler.views.terminal import harmless
 from hostres.errors import Code, HostlerError
 from store.amounts import Usage
-from store.contracts import RequestKind
-from store.values import parse_json
+from store.contracts import NodeRecord, RequestKind
+from store.lifecycle import Status
+from store.reader import Reader
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -51,11 +55,21 @@ def add(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Post the settlement; on a terminal, ask for it if it was not given."""
+    """Check and post the settlement; on a terminal, ask for it if it was not given."""
     data = _outcome(args)
     if args.spent:
         data["spent"] = amounts_of(args.spent)
-    return answer(args, RequestKind.SETTLE, done=DONE[data["outcome"]], details=lambda *_: data)
+
+    def details(_reader: Reader, subject: Subject, node: NodeRecord) -> dict[str, Any]:
+        if "value" not in data or node.status is not Status.AMBIGUOUS or subject.run.imported:
+            return data  # or it is refused for what it is
+        found = settled(subject, node.key, data["value"])
+        if found.unchecked is not None:
+            line = f"what {node.key} is said to have given is kept unchecked, without {found.unchecked}"
+            sys.stderr.write(f"hostler: warning: {harmless(line)}\n")
+        return data | {"value": found.value}
+
+    return answer(args, RequestKind.SETTLE, done=DONE[data["outcome"]], details=details)
 
 
 def _outcome(args: argparse.Namespace) -> dict[str, Any]:
@@ -89,4 +103,4 @@ def _asked(question: str) -> str:
 
 
 def _value(path: str) -> Any:
-    return parse_json(read_bounded(Path(path)))
+    return read_json(Path(path))

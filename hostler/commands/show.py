@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.output import print_json, print_line, terminal_width
-from hostler.commands.places import reading, whole
+from hostler.stored_runs import reading, whole
 from hostler.views.colours import paint_for
 from hostler.views.show import show_json, show_text
 

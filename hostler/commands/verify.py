@@ -4,9 +4,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hostler.commands.archive_files import archive_named, open_archive
 from hostler.commands.arguments import add_json, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import archive_named, open_archive, reading
+from hostler.stored_runs import reading
 from hostler.views.verification import damage, problem_json, verdict_json, verdict_text
 from hostres.errors import EXIT_CODES, Code, HostlerError
 from store.archive.reading import opened

@@ -11,9 +11,9 @@ from hostler.commands.endings import CANCELLED, WATCHED
 from hostler.commands.following import EVERY_S, stands_still
 from hostler.commands.foreground import View, heard, is_live, tell_ending, view_of
 from hostler.commands.output import print_line
-from hostler.commands.places import reading
 from hostler.interrupts import Interrupted, Interrupts, Suspended
 from hostler.progress_notes import ProgressNotes
+from hostler.stored_runs import reading
 from store.contracts import NodeRecord
 from store.home import Home
 from store.reader import Reader

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import node_of, reading, whole
 from hostler.run_code import code_for_run
+from hostler.stored_runs import node_of, reading, whole
+from hostler.views.waiting import typed
 from hostler.views.why import Scene, why_node, why_run
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
@@ -33,7 +34,7 @@ def add(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one paragraph, and the command that would move it."""
+    """Print one paragraph, and the commands that would move it."""
     with reading() as (home, reader):
         run_id = reader.find(args.run)
         if args.node is not None:
@@ -44,9 +45,7 @@ def run(args: argparse.Namespace) -> int:
         print_json(found.to_json(run_id))
         return 0
     about = run_id if found.node is None else f"{found.node} of {run_id}"
-    print_line(f"{about} is {found.status}. {found.text}")
-    if found.command is not None:
-        print_line(f"  {found.command}")
+    print_line("\n".join([f"{about} is {found.status}. {found.text}", *typed(found.commands, "  ")]))
     return 0
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, add_reason, command_parser
 from hostler.commands.output import print_json, print_line
-from hostler.commands.places import reading
 from hostler.reading import MAX_BYTES, read_bounded
+from hostler.stored_runs import reading
 from hostler.work_client import LEASE_S, Worker, check_lease
 from hostres.errors import Code, HostlerError
 

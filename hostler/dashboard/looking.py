@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from hostler.commands.logs import said
-from hostler.commands.places import node_of
 from hostler.commands.run_pictures import chart_of, timeline_of
 from hostler.commands.why import scene_of
 from hostler.dashboard.guard import Kind, Page
@@ -27,6 +26,7 @@ from hostler.dashboard.pages import (
 from hostler.pictures.chart_drawing import chart_svg
 from hostler.pictures.page import safe
 from hostler.pictures.timeline_drawing import timeline_svg
+from hostler.stored_runs import node_of
 from hostler.views.budgets import waits
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder

@@ -160,7 +160,7 @@ def _why_it_stands(why: Why, waits: Sequence[Waiting]) -> str:
 
 
 def _why(why: Why) -> str:
-    return f"<p>{safe(why.text)}</p>" + (command(why.command) if why.command is not None else "")
+    return f"<p>{safe(why.text)}</p>" + "".join(map(command, why.commands))
 
 
 def _node_row(at: str, run_id: str, planned: PlannedNode, node: NodeRecord, name: str) -> str:

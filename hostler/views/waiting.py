@@ -1,6 +1,6 @@
 """What of a run waits for a person, and the exact command that moves it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from hostler.views.naming import executor_name
@@ -40,7 +40,7 @@ class Waiting:
 
     def typed(self, indent: str) -> list[str]:
         """Return the commands as lines that begin with *indent*."""
-        return [f"{indent}{self.command}", *(f"{indent}or: {command}" for command in self.otherwise)]
+        return typed([self.command, *self.otherwise], indent)
 
     def to_json(self) -> dict[str, Any]:
         """Return it in the shape of `show --json`."""
@@ -51,6 +51,11 @@ class Waiting:
         if self.otherwise:
             shape["otherwise"] = list(self.otherwise)
         return shape
+
+
+def typed(commands: Sequence[str], indent: str) -> list[str]:
+    """Return commands of which one is to be typed as lines that begin with *indent*."""
+    return [f"{indent}{'or: ' if number else ''}{command}" for number, command in enumerate(commands)]
 
 
 def waiting_on(run_id: str, plan: GraphPlan, nodes: Iterable[NodeRecord]) -> list[Waiting]:

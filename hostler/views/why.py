@@ -29,6 +29,7 @@ class Why:
         status: Its status.
         text: One paragraph.
         command: What to type to move it, None where nothing is to be done.
+        otherwise: What else could be typed instead.
 
     """
 
@@ -36,6 +37,12 @@ class Why:
     status: str
     text: str
     command: str | None = None
+    otherwise: tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> list[str]:
+        """All that may be typed, first what is offered first."""
+        return [] if self.command is None else [self.command, *self.otherwise]
 
     def to_json(self, run_id: str) -> dict[str, Any]:
         """Return it in the shape of `why --json`."""
@@ -44,6 +51,8 @@ class Why:
             shape["node"] = self.node
         if self.command is not None:
             shape["command"] = self.command
+        if self.otherwise:
+            shape["otherwise"] = list(self.otherwise)
         return shape
 
 
@@ -107,7 +116,7 @@ def why_run(scene: Scene) -> Why:
         moving = [node for node in scene.nodes if node.status in LIVE - {Status.PENDING}]
         text = " ".join([_owner(scene), *(f"{node.key} is {node.status}." for node in moving[:5])])
         command = f"hostler why {run_id} {moving[0].key}" if moving else _watch(scene)
-    return Why(node=None, status=run.status.value, text=harmless(text), command=command)
+    return _why(scene, None, run.status.value, text, command)
 
 
 def why_node(scene: Scene, key: str) -> Why:
@@ -120,7 +129,14 @@ def why_node(scene: Scene, key: str) -> Why:
         nobody, resume = _nobody(scene)
         outside = node.status in (Status.READY, Status.RUNNING) and _is_for_workers(scene, node)
         text, command = f"{text} {nobody}", command if outside else resume  # a worker moves the run itself
-    return Why(node=key, status=node.status.value, text=harmless(text), command=command)
+    return _why(scene, key, node.status.value, text, command)
+
+
+def _why(scene: Scene, node: str | None, status: str, text: str, command: str | None) -> Why:
+    """Return it with what else may be typed where *command* is what moves a node that waits for a person."""
+    waiting = () if command is None else waits(scene.run, scene.plan, scene.nodes)
+    otherwise = next((each.otherwise for each in waiting if each.command == command), ())
+    return Why(node=node, status=status, text=harmless(text), command=command, otherwise=otherwise)
 
 
 SENTENCES: Final[Mapping[Status, str]] = MappingProxyType(

@@ -1,5 +1,6 @@
 """From an exact plan to an outcome: what each kind of executor makes of each kind of end."""
 
+import textwrap
 from pathlib import Path
 from typing import Any, cast
 
@@ -77,10 +78,23 @@ def test_an_input_that_does_not_fit_is_refused_before_the_code_is_reached():
     assert not errors
 
 
-def test_a_result_of_another_shape_is_refused():
-    outcome, _ = operated(lambda ctx, given: {"m": 1}, {"n": 1})
+def test_a_result_of_another_shape_is_refused_with_the_line_at_which_its_function_begins():
+    """No line of that is on the way to the error, which is found once it has returned."""
+
+    def function(ctx, given):
+        return {"n": "many"}
+
+    outcome, _ = operated(function, {"n": 1})
     assert outcome.code is FailureCode.INVALID_DATA
+    assert outcome.message == f"Given.n is not a whole number (test_work.py:{function.__code__.co_firstlineno})"
     assert outcome.dispatched
+
+
+def test_an_installed_function_that_is_the_operation_itself_is_its_authors():
+    """The line in it that broke is named, not that at which it begins."""
+    outcome, _ = operated(textwrap.indent, {"n": 1})
+    assert "(textwrap.py:" in outcome.message
+    assert f":{textwrap.indent.__code__.co_firstlineno})" not in outcome.message
 
 
 def test_what_an_operation_says_itself_is_told_as_it_said_it():

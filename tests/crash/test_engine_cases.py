@@ -8,9 +8,9 @@ from collections import Counter
 from pathlib import Path
 
 from hostler import Host
-from hostler.commands.places import reading
 from hostler.compiler import compile_workflow
 from hostler.loading import load
+from hostler.stored_runs import reading
 from scripts.soaking.checks import read_ledger
 from scripts.soaking.torment import FLOW as FLOW_OF_SOAK
 from scripts.soaking.torment import HOST as HOST_OF_SOAK

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import pyte
 
-from hostler.commands.places import reading, whole
+from hostler.stored_runs import reading, whole
 from hostler.views.show import show_json
 from tests.support import until
 

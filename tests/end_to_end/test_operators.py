@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hostler.commands.places import reading
+from hostler.stored_runs import reading
 from hostres.leftovers import find_leftovers
 from tests.end_to_end.support import (
     command,

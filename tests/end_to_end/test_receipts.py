@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from hostler.__main__ import main
-from hostler.commands.places import reading
 from hostler.compiler import compile_workflow
 from hostler.config import Config
 from hostler.host import Host
 from hostler.loading import load
+from hostler.stored_runs import reading
 from store.clock import SystemClock
 from store.contracts import EventKind, Request, RequestKind
 from store.home import Home

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from hostler.commands.places import reading
 from hostler.service_units import ServiceManager
+from hostler.stored_runs import reading
 from tests.end_to_end.support import (
     Terminal,
     command,

@@ -87,6 +87,16 @@ def test_a_full_standard_output_is_told_in_one_line_and_is_no_bug(words, tmp_pat
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_standard_output_does_not_cost_the_exit_code_of_a_command_that_writes_nothing(unbuffered):
+    """Nor does `exec` write anything of its own there."""
+    words = [sys.executable, "-m", "hostler", "exec", "--", "sh", "-c", "exit 7"]
+    with open("/dev/full", "w") as full:
+        environment = {**os.environ, **ENVIRONMENT, "PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(words, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (7, "")
+
+
 @pytest.mark.parametrize("unwritable", ["full", "pipe"])
 @pytest.mark.parametrize(
     ("words", "code"),

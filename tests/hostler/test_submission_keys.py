@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from hostler import Host, Policy, operation, workflow
 from hostler.__main__ import main
-from hostler.commands.places import reading
+from hostler.stored_runs import reading
 from hostres.errors import Code, HostlerError
 from store.lifecycle import RunStatus
 

@@ -84,6 +84,13 @@ COMPUTES = """
 def raises(input):
     return {}[input]
 
+class Text(BaseModel):
+    v: str
+
+@compute("unfit")
+def unfit(input):
+    return Text(v=input)
+
 @compute("leaves")
 def leaves(input):
     sys.exit(3)
@@ -138,13 +145,14 @@ def forks(input):
 
 @workflow("computes")
 def computes(build: Build):
-    functions = [raises, leaves, drops_out, killed, large, odd, deep, no_number, hungry, talks, forks]
+    functions = [raises, unfit, leaves, drops_out, killed, large, odd, deep, no_number, hungry, talks, forks]
     made = {each.name: build.call(each, key=each.name, input=1) for each in functions}
     return {"talks": made["talks"], "forks": made["forks"]}
 """
 
 WAYS = {
     "raises": (Status.FAILED, FailureCode.INVALID_DATA, "KeyError: 1 (flow.py:"),
+    "unfit": (Status.FAILED, FailureCode.INVALID_DATA, "Text.v is not text (flow.py:"),
     "leaves": (Status.AMBIGUOUS_CODE, FailureCode.INTERNAL, "SystemExit: 3"),
     "drops-out": (Status.AMBIGUOUS_CODE, FailureCode.SUBPROCESS, "exit code 3 before it gave a result"),
     "killed": (Status.AMBIGUOUS_CODE, FailureCode.SUBPROCESS, "killed from outside by signal 9"),

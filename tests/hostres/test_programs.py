@@ -20,10 +20,14 @@ def bin_folder(tmp_path: Path) -> Path:
     return folder
 
 
-def code(name: str, path: str, cwd: Path | None = None) -> Code:
+def refused(name: str, path: str, cwd: Path | None = None) -> HostlerError:
     with pytest.raises(HostlerError) as caught:
         find_program(name, environ={"PATH": path}, cwd=cwd)
-    return caught.value.code
+    return caught.value
+
+
+def code(name: str, path: str, cwd: Path | None = None) -> Code:
+    return refused(name, path, cwd).code
 
 
 def test_a_name_is_looked_for_in_the_path_of_the_command(bin_folder: Path) -> None:
@@ -31,6 +35,11 @@ def test_a_name_is_looked_for_in_the_path_of_the_command(bin_folder: Path) -> No
     assert code("tool", "/nowhere") is Code.NOT_FOUND
     assert code("", str(bin_folder)) is Code.NOT_FOUND
     assert find_program("sh", environ={}).endswith("/sh")
+
+
+@pytest.mark.parametrize(("name", "said"), [("tool", "tool"), ("", "''"), ("two words", "'two words'")])
+def test_a_name_that_would_not_be_seen_by_itself_is_quoted(name: str, said: str) -> None:
+    assert refused(name, "/nowhere").what == f"there is no program {said} in PATH=/nowhere"
 
 
 def test_what_is_there_but_cannot_run_is_told_apart(bin_folder: Path) -> None:

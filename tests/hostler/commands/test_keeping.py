@@ -279,9 +279,10 @@ def test_a_hostile_file_is_one_clean_error_and_nothing_special_is_overwritten(
     for target in (link, tmp_path):
         assert "not a regular file" in error(capsys, "export", "-", str(target), code=5)
     assert bad.read_bytes() == bytes(5000)
-    assert str(tmp_path / "missing" / "x.tar") in error(
-        capsys, "export", "-", str(tmp_path / "missing" / "x.tar"), code=69
-    )
+    missing = tmp_path / "missing"
+    said_of_it = error(capsys, "export", "-", str(missing / "x.tar"), code=69)
+    assert f"{missing}/x.tar cannot be written: there is no folder {missing}; make it, or name another" in said_of_it
+    assert ".hostler-" not in error(capsys, "export", "-", f"{bad}/x.tar", code=69), "nobody has heard of the draft"
 
 
 def test_gc_says_what_it_would_do_then_does_it(kept: Kept, capsys: Captured) -> None:  # noqa: F811

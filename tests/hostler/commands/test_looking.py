@@ -11,7 +11,7 @@ import pytest
 
 from hostler.__main__ import main
 from hostler.commands.arguments import MOST
-from hostler.commands.places import whole
+from hostler.stored_runs import whole
 from hostres.logs import BoundedLog
 from store.contracts import EventKind, NodeRecord, RunRecord, Summary
 from store.lifecycle import RunStatus, Status

@@ -190,6 +190,34 @@ def test_a_detached_process_that_does_not_begin_is_told(
     assert f"hostler resume {run['run_id']}" in error
 
 
+@pytest.mark.parametrize("words", ["correct - one --input", "settle - one --completed"])
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"{", "not JSON: "),
+        (b'{"a": "\xff"}', "not UTF-8 at byte 7"),
+        (b"[" * 5000, "nested too deeply"),
+        (b'{"a": 1, "a": 2}', "$.a: a duplicate key"),
+        (b" " * ((16 << 20) + 1), "has more than 16,777,216 bytes"),
+        (None, "cannot be read: No such file or directory"),
+        ("folder", "cannot be read: Is a directory"),
+    ],
+    ids=["cut", "latin", "deep", "twice", "large", "missing", "folder"],
+)
+def test_a_file_that_holds_no_value_is_named(
+    cli: Cli, words: str, data: bytes | str | None, says: str, tmp_path: Path
+) -> None:
+    """Before anything is looked up."""
+    file = tmp_path / "value.json"
+    if isinstance(data, bytes):
+        file.write_bytes(data)
+    elif data is not None:
+        file.mkdir()
+    error = cli.refused(*words.split(), str(file), code=2)
+    assert error.startswith(f"hostler: error[invalid-data]: {file}")
+    assert says in error
+
+
 def test_who_ends_the_input_at_the_question_of_settle_has_settled_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,6 +140,18 @@ def test_a_pending_node_names_what_is_first_to_blame_and_what_moves_that() -> No
     assert said.command == f"hostler approve {RUN_ID} upload --plan {NODE_SHA}"
 
 
+def test_all_that_a_person_can_do_about_what_may_have_happened_is_named_wherever_it_is_asked():
+    """Of the node, of its run, and of what waits for it."""
+    unknown = scene(node("audio", Status.AMBIGUOUS, attempt=1), status=RunStatus.AMBIGUOUS, alive=None)
+    expected = [f"hostler settle {RUN_ID} audio {how}" for how in ("--failed", "--retry", "--completed FILE")]
+    for said in (why_node(unknown, "audio"), why_run(unknown), why_node(unknown, "text")):
+        assert said.commands == expected
+        assert said.to_json(RUN_ID)["otherwise"] == expected[1:]
+    resting = scene(node("audio", Status.READY), alive=None)
+    assert why_node(resting, "audio").otherwise == ()
+    assert "otherwise" not in why_node(resting, "audio").to_json(RUN_ID)
+
+
 def test_a_queued_node_says_which_resource_is_short_and_who_has_it() -> None:
     short = Blocked(resource="whisper", wanted=1, free=0, tickets=(40,))
     queued = [node("audio", Status.COMPLETED), node("text", Status.QUEUED)]

@@ -1,18 +1,14 @@
-"""Where a command looks: configuration, home and a reader on it."""
+"""Looking a run up in the store: a reader on it, the run with its plan and nodes at one moment, a node by its key."""
 
-import os
-import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from hostler.config import Config
 from hostres.errors import Code, HostlerError
 from hostres.suggestions import did_you_mean
 from store.contracts import NodeRecord
 from store.home import Home
-from store.patterns import NEWEST, PREFIX
 from store.plans import GraphPlan
 from store.reader import Reader
 from store.run_list import RunList
@@ -61,38 +57,6 @@ def opened(kind: type[Looking], home: Home, *, to_write: bool) -> Looking:
         return kind.open(home)
 
 
-def archive_named(text: str) -> Path | None:
-    """Return the file that *text* names, where a run or an archive may be named; None if it names a run.
-
-    What can only be a run is one, whatever lies in the current folder; a slash makes it a file.
-    """
-    if "/" in text:
-        return Path(text)
-    return None if text == NEWEST or text.startswith(PREFIX) or not os.path.lexists(text) else Path(text)
-
-
-@contextmanager
-def open_archive(path: Path) -> Iterator[BinaryIO]:
-    """Open an archive for reading; a pipe or a device is none, and is not waited for.
-
-    Raises:
-        HostlerError: not-found; invalid-data, if it is no regular file or cannot be read.
-
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise HostlerError(Code.NOT_FOUND, f"there is no file {path}", "check the path") from None
-    except OSError as error:
-        what = f"{path} cannot be read: {error.strerror}"
-        raise HostlerError(Code.INVALID_DATA, what, "check the path and its permissions") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise HostlerError(Code.INVALID_DATA, f"{path} is not a regular file", "give what `hostler export` wrote")
-    with os.fdopen(descriptor, "rb") as file:
-        yield file
-
-
 def whole(reader: Reader, run_id: str) -> tuple[RunView, GraphPlan, tuple[NodeRecord, ...]]:
     """Return a run, its plan and its nodes as they stood at one moment.
 
@@ -117,8 +81,18 @@ def node_of(reader: Reader, run_id: str, key: str) -> NodeRecord:
         HostlerError: not-found.
 
     """
-    nodes = {node.key: node for node in reader.nodes(run_id)}
-    if key in nodes:
-        return nodes[key]
-    todo = did_you_mean(key, nodes, f"`hostler show {run_id}` lists its nodes")
+    return node_named(reader.nodes(run_id), run_id, key)
+
+
+def node_named(nodes: Iterable[NodeRecord], run_id: str, key: str) -> NodeRecord:
+    """Return that one of the nodes of a run which has this key.
+
+    Raises:
+        HostlerError: not-found.
+
+    """
+    found = {node.key: node for node in nodes}
+    if key in found:
+        return found[key]
+    todo = did_you_mean(key, found, f"`hostler show {run_id}` lists its nodes")
     raise HostlerError(Code.NOT_FOUND, f"run {run_id} has no node {key!r}", todo)
