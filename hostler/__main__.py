@@ -40,8 +40,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     mend_standard_streams()
     light = None
     try:
-        light = _light(arguments)
-        code = light() if light is not None else _run(arguments)
+        gc.disable()  # what is imported stays
+        try:
+            light = _light(arguments)
+            command = light or _command(arguments)
+        finally:
+            gc.enable()
+        if argv is None:
+            gc.freeze()  # no collection looks at what was imported, which is nearly all there is
+        code = command()
         _put()  # what a command wrote and left for later
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
@@ -60,9 +67,7 @@ def _light(arguments: list[str]) -> Callable[[], int] | None:
     """Return what runs a command that reads its arguments itself; None if it needs the parser."""
     if not arguments or arguments[0] not in LIGHT:
         return None
-    gc.disable()  # what is imported stays
     command = getattr(__import__("hostler.commands", fromlist=[arguments[0]]), arguments[0])
-    gc.enable()
     plain = command.read_plain(arguments[1:])
     return None if plain is None else lambda: command.run(plain)
 
@@ -83,13 +88,18 @@ def _leave(code: int) -> NoReturn:
         os._exit(code)
 
 
-def _run(arguments: list[str]) -> int:
+def _command(arguments: list[str]) -> Callable[[], int]:
+    """Return what runs a command that needs the parser; leave with 2 if the arguments mean nothing."""
     if arguments == ["--version"]:
-        _put(f"hostler {__version__}\n")
-        return 0
-    from hostler.command_line import run_command  # noqa: PLC0415  the parser alone costs as much as a bare Python
+        return _version
+    from hostler.command_line import command_of  # noqa: PLC0415  the parser alone costs as much as a bare Python
 
-    return run_command(arguments)
+    return command_of(arguments)
+
+
+def _version() -> int:
+    _put(f"hostler {__version__}\n")
+    return 0
 
 
 def _put(text: str = "") -> None:

@@ -3,7 +3,8 @@
 import argparse
 import importlib
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any, Final, Never, NoReturn
 
@@ -61,17 +62,17 @@ class Parser(argparse.ArgumentParser):
         self.refuse(what, did_you_mean(str(value), known, f"{listed}see {self.prog} --help"))
 
 
-def run_command(arguments: list[str]) -> int:
-    """Run the command that was typed; only its module is imported.
+def command_of(arguments: list[str]) -> Callable[[], int]:
+    """Return what runs the command that was typed; only its module is imported.
 
     Args:
         arguments: The arguments after the program's name.
 
     Returns:
-        The exit code.
+        A function that returns the exit code.
 
     Raises:
-        HostlerError: One of them is not UTF-8 (invalid-data); whatever the command raises.
+        HostlerError: One of them is not UTF-8 (invalid-data).
 
     """
     _refuse_undecodable(arguments)
@@ -81,8 +82,7 @@ def run_command(arguments: list[str]) -> int:
     args = parsed(parser_of(named, module), arguments)
     if module is None:
         raise AssertionError(f"argparse let {named!r} through")
-    code: int = module.run(args)
-    return code
+    return partial(module.run, args)
 
 
 def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:

@@ -1,5 +1,6 @@
 """`hostler` itself: which command, and how errors leave."""
 
+import gc
 import importlib
 import os
 import subprocess
@@ -44,6 +45,25 @@ def test_a_refusal_is_one_line_and_its_codes_exit(
 ) -> None:
     assert failing(monkeypatch, HostlerError(code, "it is\nbroken\x1b", "mend it")) == EXIT_CODES[code]
     assert capsys.readouterr().err == f"hostler: error[{code}]: it is broken ; mend it\n"
+
+
+def test_a_program_of_its_own_lets_no_collection_look_at_what_it_imported() -> None:
+    script = (
+        "import gc, sys, types\n"
+        "command = types.ModuleType('command')\n"
+        "command.add = lambda subparsers: subparsers.add_parser('show')\n"
+        "command.run = lambda args: print(gc.isenabled(), gc.get_freeze_count() > len(gc.get_objects()))\n"
+        "sys.modules['hostler.commands.show'], sys.argv[1:] = command, ['show']\n"
+        "from hostler.__main__ import main; main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "True True\n"
+
+
+def test_who_calls_it_from_a_program_keeps_the_collector_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen = gc.get_freeze_count()
+    assert failing(monkeypatch, HostlerError(Code.CONFLICT, "no", "wait")) == 5
+    assert (gc.isenabled(), gc.get_freeze_count()) == (True, frozen)
 
 
 def test_a_bug_is_one_line_that_says_how_to_see_more(
