@@ -5,11 +5,12 @@ import contextlib
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hostler.commands.arguments import add_json, add_run, command_parser, positive
 from hostler.commands.following import follow
 from hostler.commands.output import print_json, print_line
+from hostler.log_streams import ERROR, PROCESS_STREAMS, process_of, said, stream_of
 from hostler.stored_runs import node_of, reading
 from hostler.views.terminal import harmless
 from hostres.errors import Code, HostlerError
@@ -19,10 +20,6 @@ from store.reader import Reader
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
-
-PROCESS_STREAMS: Final = ("stdout", "stderr")
-ERROR: Final = "error"
-"""The stream that holds the traceback of an operation's own exception."""
 
 
 def add(subparsers: "Subparsers") -> None:
@@ -113,39 +110,21 @@ class _Shelf:
 
     def program(self, number: int) -> dict[str, str]:
         """Return the path of the program that a process was, where that is known."""
-        path = self._home.logs_of(self.run_id, self.node, self.attempt).get(_stream(PROGRAM, number))
+        path = self._home.logs_of(self.run_id, self.node, self.attempt).get(stream_of(PROGRAM, number))
         return {} if path is None else {PROGRAM: b"".join(_read_all(path)).decode(errors="replace")}
 
 
-def said(streams: Iterable[str]) -> list[str]:
-    """Return the streams that hold output: by process, the traceback of the node's own code last."""
-    return sorted((stream for stream in streams if stream.partition(".")[0] != PROGRAM), key=_place)
-
-
-def _place(stream: str) -> tuple[bool, int, int]:
-    name = stream.partition(".")[0]
-    return name == ERROR, _process(stream), PROCESS_STREAMS.index(name) if name in PROCESS_STREAMS else 0
-
-
-def _stream(name: str, number: int) -> str:
-    return name if number == 1 else f"{name}.{number}"
-
-
-def _process(stream: str) -> int:
-    return int(stream.partition(".")[2] or 1)
-
-
 def _section(stream: str) -> str:
-    return ERROR if stream == ERROR else f"process {_process(stream)}"
+    return ERROR if stream == ERROR else f"process {process_of(stream)}"
 
 
 def _shape(shelf: _Shelf, only: str | None) -> dict[str, Any]:
     texts = {stream: b"".join(_read_all(path)).decode(errors="replace") for stream, path in shelf.logs().items()}
-    numbers = sorted({_process(stream) for stream in texts if stream != ERROR})
+    numbers = sorted({process_of(stream) for stream in texts if stream != ERROR})
     names = [name for name in PROCESS_STREAMS if only in (None, name)]
 
     def of(number: int) -> dict[str, str]:
-        return {name: texts.get(_stream(name, number), "") for name in names}
+        return {name: texts.get(stream_of(name, number), "") for name in names}
 
     shape: dict[str, Any] = dict(of(1))
     if only != ERROR:

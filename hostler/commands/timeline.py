@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 from hostler.commands.arguments import add_json, add_run, command_parser
 from hostler.commands.output import print_json, print_line
 from hostler.commands.picture_file import STDOUT, write_picture
-from hostler.commands.run_pictures import timeline_of
 from hostler.pictures.page import timeline_html
 from hostler.pictures.timeline import Timeline
 from hostler.pictures.timeline_drawing import timeline_svg
 from hostler.refusals import invalid
+from hostler.run_pictures import timeline_of
 from hostler.stored_runs import reading
 from hostler.views.terminal import harmless
 

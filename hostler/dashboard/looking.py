@@ -9,9 +9,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from hostler.commands.logs import said
-from hostler.commands.run_pictures import chart_of, timeline_of
-from hostler.commands.why import scene_of
 from hostler.dashboard.guard import Kind, Page
 from hostler.dashboard.pages import (
     EVENTS_SHOWN,
@@ -23,9 +20,12 @@ from hostler.dashboard.pages import (
     run_page,
     runs_page,
 )
+from hostler.log_streams import said
 from hostler.pictures.chart_drawing import chart_svg
 from hostler.pictures.page import safe
 from hostler.pictures.timeline_drawing import timeline_svg
+from hostler.run_pictures import chart_of, timeline_of
+from hostler.scenes import scene_of
 from hostler.stored_runs import node_of
 from hostler.views.budgets import waits
 from hostres.errors import Code, HostlerError
