@@ -180,6 +180,7 @@ class Adopt:
         jobs: How many of its nodes may be queued or running; 0 only settles requests.
         release_at_rest: Whether to hand it back when it rests.
         entrusted: Whether it is left to the background service from now on; None leaves that as it is.
+        patience_s: How long to go on asking for it, in seconds, where another host has it.
 
     """
 
@@ -193,6 +194,7 @@ class Adopt:
     subscriber: "Subscriber"
     lacking: Mapping[str, str] = field(default_factory=dict)
     entrusted: bool | None = None
+    patience_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

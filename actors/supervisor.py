@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import pykka
 
-from actors.actions import RunLeft
+from actors.actions import RunLeft, SetTimer, TimerName
 from actors.authorization import Authorization
 from actors.host_messages import (
     Adopt,
+    ChangeTimers,
     ClaimRefused,
     ClaimRun,
     CreateRefused,
@@ -33,7 +34,7 @@ from actors.host_messages import (
     Woken,
 )
 from actors.host_resources import HostResources
-from actors.messages import Drain, Vacate
+from actors.messages import Drain, Due, Vacate
 from actors.run_store import RunStore
 from actors.scheduler import Scheduler
 from actors.services import Services
@@ -54,6 +55,9 @@ from store.transactions import Claimed
 log = logging.getLogger(__name__)
 
 STOP_S: Final = 10.0
+AGAIN_S: Final = 0.05
+"""So long after a run that another host has is asked for again."""
+_CLAIM: Final = "claim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,10 +81,12 @@ class _Run:
         claim: Number of the latest claim that was asked for.
         left: Said by its scheduler; told on once no request has come in meanwhile.
         handed_back: What was said, if a request did come in: told on if another host is at it first.
+        patient_until: Until when it is asked for again while another host has it, monotonic seconds.
 
     """
 
     adopt: Adopt
+    patient_until: float
     claim: int = 0
     scheduler: pykka.ActorRef[Scheduler] | None = None
     left: RunLeft | None = None
@@ -140,6 +146,8 @@ class Supervisor(Shell):
                 self._start(claimed, number)
             case ClaimRefused():
                 self._not_claimed(message)
+            case Due(timer=TimerName(kind=kind, node=run_id)) if kind == _CLAIM:
+                self._claim_again(run_id)
             case RunLeft():
                 self._left(message)
             case RequestsFound():
@@ -211,7 +219,7 @@ class Supervisor(Shell):
             )
             _tell_subscriber(message, RunLost(run_id=message.run_id, error=error))
             return
-        self._runs[message.run_id] = _Run(message)
+        self._runs[message.run_id] = _Run(message, patient_until=time.monotonic() + message.patience_s)
         if self._restart_from is None:
             self._claim(message.run_id)
 
@@ -247,11 +255,20 @@ class Supervisor(Shell):
     def _not_claimed(self, message: ClaimRefused) -> None:
         if not self._is_latest(message.run_id, message.number):
             return
-        left = self._runs[message.run_id].handed_back
-        if left is not None and message.error.code is Code.CONFLICT:  # whoever has it now answers what came in
-            self._report(message.run_id, left)
+        run_id, run = message.run_id, self._runs[message.run_id]
+        taken = message.error.code is Code.CONFLICT
+        if taken and run.handed_back is not None:  # whoever has it now answers what came in
+            self._report(run_id, run.handed_back)
+        elif taken and self._draining is None and time.monotonic() < run.patient_until:
+            again = SetTimer(timer=TimerName(_CLAIM, run_id), seconds=AGAIN_S)
+            tell(self._services[0], ChangeTimers(owner=run_id, changes=(again,), reply_to=self.actor_ref))
         else:
-            self._lost(message.run_id, message.error)
+            self._lost(run_id, message.error)
+
+    def _claim_again(self, run_id: str) -> None:
+        run = self._runs.get(run_id)
+        if run is not None and run.scheduler is None and run.left is None and self._restart_from is None:
+            self._claim(run_id)
 
     def _left(self, message: RunLeft) -> None:
         run = self._runs.get(message.run_id)

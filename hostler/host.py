@@ -52,6 +52,8 @@ from store.service import wake_service
 
 GRACE_S: Final = 5.0
 CLOSE_S: Final = 30.0
+BRIEFLY_S: Final = 3.0
+"""So long a resume waits for another host of the run: commands that take up an answer have it only for a moment."""
 MAX_SUBMISSION_KEY: Final = 1024
 
 
@@ -228,7 +230,7 @@ class Host:
         return stands_as
 
     def resume(self, run_id: str, *, accept_incompatible: bool = False, entrusted: bool = False) -> Run:
-        """Work on a stored run that no host works on.
+        """Work on a stored run that no host works on; one that has it for a moment only is waited for.
 
         Args:
             run_id: The run.
@@ -248,7 +250,7 @@ class Host:
         elif lacking := [key for key in code.lacking if key in needing]:
             self._accept_incompatible(run_id, lacking)
         found = (code.operations, code.computes, entries)
-        return self._adopt(run_id, *found, lacking=code.lacking, entrusted=entrusted)
+        return self._adopt(run_id, *found, lacking=code.lacking, entrusted=entrusted, patience_s=BRIEFLY_S)
 
     def operate(self, run_id: str) -> Outcome:
         """Take up what people asked of a run that no host works on, and hand it back; see `answer`."""
@@ -359,6 +361,7 @@ class Host:
         jobs: int | None = None,
         lacking: Mapping[str, str] = MappingProxyType({}),
         entrusted: bool = False,
+        patience_s: float = 0.0,
     ) -> Run:
         release_at_rest = self._release_at_rest or jobs == 0
         run = self._runs[run_id] = Run(run_id, self, kept=not release_at_rest, notes=ProgressNotes(self._home, run_id))
@@ -373,6 +376,7 @@ class Host:
                 jobs=self.jobs if jobs is None else jobs,
                 release_at_rest=release_at_rest,
                 entrusted=None if jobs == 0 else self._service or entrusted,
+                patience_s=patience_s,
                 subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class
             )
         )

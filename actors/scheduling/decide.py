@@ -152,6 +152,7 @@ def _seen(turn: Turn, message: PulseTaken | Probed) -> None:
 def _begin(turn: Turn, requests: tuple[Request, ...]) -> None:
     """Take the run up: what was never dispatched is ready again, what ran is looked after first."""
     state = turn.state
+    turn.begins = True
     if not state.started:
         turn.start()
     _limit_time(turn)

@@ -24,6 +24,8 @@ def conclude(turn: Turn) -> None:
     status = run_status(state.tally, started=state.started, short=short)
     if status is not state.status:
         _change(turn, status)
+    elif turn.begins and status in RUN_RESTING:
+        turn.tell_status()  # whoever waits for it here has not heard yet that it rests
     if state.active or state.judging:
         return
     over = (

@@ -54,6 +54,8 @@ class Turn:
     def __init__(self, state: RunState, stamp: Stamp) -> None:
         self.state = state
         self.stamp = stamp
+        self.begins = False
+        """Whether this host takes the run up with it."""
         self.now: list[Action] = []
         self.after: list[Action] = []
         self._trails: dict[str, _Trail] = {}
@@ -183,7 +185,12 @@ class Turn:
         """Store the derived status of the run, with its summary if it is final."""
         self.state.status = self._status = status
         self._summary = summary
-        self.after.append(RunChanged(run_id=self.state.run_id, status=status, counts=counts(self.state.tally)))
+        self.tell_status()
+
+    def tell_status(self) -> None:
+        """Tell views where the run stands."""
+        state = self.state
+        self.after.append(RunChanged(run_id=state.run_id, status=state.status, counts=counts(state.tally)))
 
     def release(self) -> None:
         """Give the claim back with this transaction."""

@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from actors.actions import RunLeft
+from actors.supervisor import Supervisor
 from hostler import Host, OperationFailed, Policy, operation, workflow
 from hostler.config import Config
 from hostres.coordinator import Coordinator
@@ -439,6 +440,44 @@ def test_a_run_that_a_living_host_owns_is_not_to_be_had():
         until(lambda: sleepers(run.run_id))
         with pytest.raises(HostlerError) as caught:
             other._adopt(run.run_id, {}, {}).wait(60)
+        assert caught.value.code is Code.CONFLICT
+
+
+def test_who_waits_for_a_resting_run_that_was_taken_up_anew_hears_that_it_rests():
+    with Host() as one:
+        run = one.submit(buys)
+        assert run.wait(timeout=60).status is RunStatus.APPROVAL_REQUIRED
+    with Host() as other:
+        assert other.resume(run.run_id).wait(timeout=60) == run.wait()
+
+
+def test_a_resume_waits_for_a_host_that_has_the_run_for_a_moment(monkeypatch):
+    """As commands have it that take up an answer."""
+    asked_again = threading.Event()
+    claim_again = Supervisor._claim_again
+
+    def noted(supervisor: Supervisor, run_id: str) -> None:
+        asked_again.set()
+        claim_again(supervisor, run_id)
+
+    monkeypatch.setattr(Supervisor, "_claim_again", noted)
+    monkeypatch.setattr("hostler.host.BRIEFLY_S", 60.0)
+    with Host() as other:
+        with Host() as one:
+            run = one.submit(buys)
+            assert run.wait(timeout=60).status is RunStatus.APPROVAL_REQUIRED
+            resumed = other.resume(run.run_id)
+            assert asked_again.wait(60)
+        assert resumed.wait(timeout=60).status is RunStatus.APPROVAL_REQUIRED
+
+
+def test_a_resume_does_not_wait_for_long_for_a_host_that_keeps_the_run(monkeypatch):
+    monkeypatch.setattr("hostler.host.BRIEFLY_S", 0.1)
+    with Host() as one, Host() as other:
+        run = one.submit(buys)
+        assert run.wait(timeout=60).status is RunStatus.APPROVAL_REQUIRED
+        with pytest.raises(HostlerError) as caught:
+            other.resume(run.run_id).wait(60)
         assert caught.value.code is Code.CONFLICT
 
 
