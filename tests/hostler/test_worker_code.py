@@ -7,7 +7,7 @@ import pytest
 from hostler import Host, HostlerError, Policy, load, operation
 from hostler.compiler import compile_workflow
 from store.lifecycle import RunStatus
-from tests.hostler.test_host import Number
+from tests.hostler.host_support import Number
 from tests.hostler.worker_support import HEAD, WAIT_S, compiled, log_of, records
 
 LAZY = """
