@@ -9,10 +9,8 @@ from store.fields import Sha256
 from store.terms import EvidenceType
 
 Units = dict[str, int]
-
 Number = int | str
 """Money and seconds are texts, since they are exact."""
-
 Usage = dict[str, Number]
 
 
