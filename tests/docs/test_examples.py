@@ -26,7 +26,7 @@ ELSEWHERE: Final = {
     "graph.toml": "hostler/test_graph_files.py",
     "graph.yaml": "hostler/test_graph_files.py",
     "hello.py": "end_to_end/test_commands.py",
-    "greeting.toml": "end_to_end/test_commands.py",
+    "greeting.toml": "end_to_end/test_readme.py",
 }
 """Whose tests stand elsewhere."""
 
