@@ -12,7 +12,7 @@ from store.contracts import EventKind, Grant, GrantAction, NodeRecord
 from store.faults import damaged
 from store.heads import Head, counts_text, read_head
 from store.held import Held, OutdatedError, write_back
-from store.ledgers import put_ledger
+from store.ledger_rows import put_ledger
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan

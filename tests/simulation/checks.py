@@ -7,9 +7,9 @@ from actors.actions import Dispatch, Reconcile
 from actors.scheduling.shares import OCCUPYING
 from actors.scheduling.state import Port
 from hostler.views.waiting import waiting_on
-from store.budgets import Books, Entry, fold
+from store.budgets import Books
 from store.contracts import EventKind, GrantAction, NodeRecord
-from store.ledgers import HOLDING
+from store.ledgers import HOLDING, Entry, fold
 from store.lifecycle import FINAL, RESTING, RUN_RESTING, RunStatus, Status, run_status
 from store.plans import OperationExecutor
 from store.receipts import ReceiptState
