@@ -7,7 +7,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Final, get_args
 
 from actors.actions import (
@@ -37,7 +36,7 @@ from actors.actions import (
 )
 from actors.attempts import Attempts
 from actors.commit_answer import CommitAnswer
-from actors.control import Control
+from actors.errands import Errands
 from actors.executor import Executor
 from actors.host_messages import (
     Adopt,
@@ -60,10 +59,8 @@ from actors.messages import (
     Begin,
     CommitRefused,
     Committed,
-    IntegrationEnded,
     MachineAnswer,
     PlannerAnswered,
-    Probed,
     Progress,
     Returned,
     SchedulingMessage,
@@ -71,20 +68,15 @@ from actors.messages import (
 )
 from actors.operations import Previous
 from actors.outcomes import Failed
-from actors.planner import Planning, Question, answer, still_runs
 from actors.pulse import Pulse
 from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
 from actors.scheduling.turn import Decision
-from actors.secrets import masked_plan
 from actors.services import Services
 from actors.shell import Shell, hand_over, tell
-from actors.worktrees import Tree, integrated
 from hostres.errors import HostlerError
 from hostres.lease import Lease
-from hostres.masking import own_mask
-from store.plans import OperationExecutor
 from store.policy import FailureCode
 from store.room import shortage
 from store.transactions import Claimed
@@ -92,7 +84,7 @@ from store.transactions import Claimed
 log = logging.getLogger(__name__)
 
 Asked = tuple[str, int]
-"""Node, and which of its questions: to the machine, or to its planner."""
+"""Node, and which of its questions to the machine."""
 Working = tuple[str, int, bool]
 """Node, attempt, and whether it is the reconciliation of that attempt."""
 
@@ -132,9 +124,8 @@ class Scheduler(Shell):
         self._leases: dict[Asked, Lease] = {}
         self._executors: dict[Working, Executor] = {}
         self._pulses: dict[tuple[str, int], Pulse] = {}
-        self._probes: dict[tuple[str, int], Control] = {}
+        self._errands = Errands(record=claimed.record, adopt=adopt, services=services, scheduler=self.actor_ref)
         self._vacating = False
-        self._planners: dict[Asked, Control] = {}
         self._full: HostlerError | None = None
 
     def setup(self) -> None:
@@ -151,7 +142,6 @@ class Scheduler(Shell):
             ports={name: operation.ports for name, operation in self._adopt.operations.items()},
             lacking=self._adopt.lacking,
         )
-        self._folder = Path(claimed.record.folder)
         self._attempts = Attempts(
             state=self._state, adopt=self._adopt, services=self._services, scheduler=self.actor_ref
         )
@@ -172,7 +162,7 @@ class Scheduler(Shell):
             case Returned():
                 self._returned(message)
             case PlannerAnswered():
-                self._planners.pop((message.node, message.number), None)
+                self._errands.planner_answered(message.node, message.number)
                 self._decide(message)
             case Died():
                 self._executor_died(message)
@@ -197,8 +187,7 @@ class Scheduler(Shell):
         tell(self._services.timer, StopTimers(owner=self.actor_urn))
         for (node, attempt, reconciling), executor in self._executors.items():
             executor.tell(Abort(node=node, attempt=attempt, reason="drain", grace_s=GRACE_S, reconciling=reconciling))
-        for control in (*self._planners.values(), *self._probes.values()):
-            control.abort("drain", grace_s=0.0)
+        self._errands.abort()
         if self._broken or self._vacating:
             self._vacate()
         for lease in self._leases.values():
@@ -340,23 +329,21 @@ class Scheduler(Shell):
             case Reconcile():
                 self._dispatch(action, Previous(attempt=action.attempt, gate_passed=action.gate_passed))
             case Integrate():
-                self._integrate(action)
+                self._errands.integrate(action)
             case AskPlanner():
-                self._ask_planner(action)
+                self._errands.ask_planner(action, self._state.nodes[action.node].planned.executor)
             case ForgetPlanner():
-                control = self._planners.pop((action.node, action.number), None)
-                if control is not None:
-                    control.abort("cancel", grace_s=0.0)
+                self._errands.forget_planner(action)
             case Abort():
                 executor = self._executors.get((action.node, action.attempt, action.reconciling))
                 if executor is not None:
                     executor.tell(action)
             case EndLeftovers():
-                self._end_leftovers(action.nodes)
+                self._errands.end_leftovers(action.nodes)
             case TakePulse():
                 self._take_pulse(action)
             case AskProbe():
-                self._ask_probe(action)
+                self._errands.ask_probe(action, self._state.nodes[action.node].planned.executor)
 
     def _take_pulse(self, action: TakePulse) -> None:
         pulse = self._pulses.get((action.node, action.attempt))
@@ -364,64 +351,10 @@ class Scheduler(Shell):
             running = (action.node, action.attempt, False) in self._executors
             self.actor_ref.tell(pulse.taken(action, running=running))
 
-    def _ask_probe(self, action: AskProbe) -> None:
-        address, control = self.actor_ref, Control()
-        executor = self._state.nodes[action.node].planned.executor
-        if not isinstance(executor, OperationExecutor):
-            raise TypeError(f"{action.node} has no probe")
-        operation = self._adopt.operations[executor.operation, executor.version]
-        planning = Planning(run_id=self._run_id, node=action.node, folder=self._folder, control=control)
-        self._probes[action.node, action.attempt] = control
-
-        def work() -> None:
-            said = still_runs(operation, action.input, planning)
-            tell(address, Probed(node=action.node, attempt=action.attempt, running=said))
-
-        self._services.threads.start(work)
-
     def _forget_pulse(self, node: str, attempt: int) -> None:
         """Nobody looks at an attempt any more that has ended."""
-        self._pulses.pop((node, attempt), None)
-        control = self._probes.pop((node, attempt), None)
-        if control is not None:
-            control.abort("cancel", grace_s=0.0)
-
-    def _ask_planner(self, action: AskPlanner) -> None:
-        address, control = self.actor_ref, Control()
-        executor = self._state.nodes[action.node].planned.executor
-        if not isinstance(executor, OperationExecutor):
-            raise TypeError(f"{action.node} has no planner")
-        question = Question(
-            operation=self._adopt.operations[executor.operation, executor.version],
-            input=action.input,
-            preparation=action.preparation,
-        )
-        planning = Planning(run_id=self._run_id, node=action.node, folder=self._folder, control=control)
-        self._planners[action.node, action.number] = control
-
-        def work() -> None:
-            said = masked_plan(answer(question, planning), own_mask())
-            tell(address, PlannerAnswered(node=action.node, number=action.number, answer=said))
-
-        self._services.threads.start(work)
-
-    def _integrate(self, action: Integrate) -> None:
-        address, worktrees, run_id, folder = self.actor_ref, self._adopt.worktrees, self._run_id, self._folder
-        tree = Tree(
-            run_id=run_id,
-            node=action.node,
-            attempt=action.attempt,
-            plan_sha256=action.plan_sha256,
-            folder=folder,
-            workspace=action.workspace,
-            paths=action.paths,
-        )
-
-        def work() -> None:
-            answer = integrated(worktrees, tree, begin=action.begin)
-            tell(address, IntegrationEnded(node=action.node, attempt=action.attempt, answer=answer))
-
-        self._services.threads.start(work)
+        if self._pulses.pop((node, attempt), None) is not None:  # else nobody has asked a probe either
+            self._errands.forget_probe(node, attempt)
 
     def _dispatch(self, action: Dispatch | Reconcile, previous: Previous | None = None) -> None:
         lease = None if action.ask is None else self._leases.pop((action.node, action.ask))
@@ -443,16 +376,6 @@ class Scheduler(Shell):
                 self._decide(
                     Returned(node=node, attempt=attempt, outcome=outcome, release=None, reconciling=reconciling)
                 )
-
-    def _end_leftovers(self, nodes: tuple[str, ...]) -> None:
-        run_id, address, machine = self._run_id, self.actor_ref, self._services.machine_folder
-
-        def work() -> None:
-            from actors.leftovers import ended_leftovers  # noqa: PLC0415 - most runs leave none
-
-            tell(address, ended_leftovers(run_id, nodes, machine))
-
-        self._services.threads.start(work)
 
     def _report(self, change: NodeChanged | RunChanged | Progress) -> None:
         try:

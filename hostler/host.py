@@ -10,7 +10,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
@@ -29,21 +29,20 @@ from hostler.config import Config
 from hostler.hosted_run import Outcome, Run
 from hostler.principal import principal
 from hostler.progress_notes import ProgressNotes
-from hostler.run_code import RunCode, find_code
+from hostler.stored_code import code_of, entries_of
+from hostler.submissions import new_record
 from hostler.worker_code import RunEntries
 from hostler.worktrees import WorktreesOnDemand
 from hostres import arguments
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.lease import Lease
-from hostres.masking import own_mask
 from store.approvals import Refused, Standing, judge
 from store.clock import SystemClock
-from store.contracts import Request, RequestKind, RunRecord
+from store.contracts import Request, RequestKind
 from store.home import Home
 from store.hosts import HostIdentity
-from store.ids import new_run_id
-from store.lifecycle import MAY_RUN, NEEDS_CODE, Status
+from store.lifecycle import MAY_RUN, NEEDS_CODE
 from store.reader import Reader
 from store.requests import post
 from store.room import refuse_if_full
@@ -54,7 +53,6 @@ GRACE_S: Final = 5.0
 CLOSE_S: Final = 30.0
 BRIEFLY_S: Final = 3.0
 """So long a resume waits for another host of the run: commands that take up an answer have it only for a moment."""
-MAX_SUBMISSION_KEY: Final = 1024
 
 
 class Host:
@@ -169,7 +167,7 @@ class Host:
 
     def start(self, compiled: Compiled, *, submission_key: str | None = None, entrusted: bool = False) -> Run:
         """Store a compiled workflow as a new run and work on it; the arguments are those of `submit`."""
-        entries = self._entries(compiled.source, compiled.plan.bundle_sha256)
+        entries = entries_of(self._home, compiled.source, compiled.plan.bundle_sha256)
         run_id = self.create(compiled, submission_key=submission_key)
         known = self._runs.get(run_id)
         return known or self._adopt(run_id, compiled.operations, compiled.computes, entries, entrusted=entrusted)
@@ -190,27 +188,7 @@ class Host:
             HostlerError: invalid-data; conflict, if something else was submitted under that key; unavailable.
 
         """
-        if submission_key is not None:
-            arguments.text(submission_key, name="submission_key")
-        if submission_key is not None and not 0 < len(submission_key) <= MAX_SUBMISSION_KEY:
-            what = f"a submission key of {len(submission_key)} characters"
-            raise HostlerError(Code.INVALID_DATA, what, f"give it 1 to {MAX_SUBMISSION_KEY}")
-        if submission_key is not None and own_mask().finds(submission_key.encode("utf-8", "surrogatepass")):
-            what = "the submission key holds a secret, which would be stored and shown"
-            raise HostlerError(Code.INVALID_DATA, what, "give it another")
-        now = self._clock.now()
-        record = RunRecord(
-            run_id=new_run_id(time.time_ns() // 1_000_000, secrets.token_bytes(10)),
-            workflow=compiled.plan.workflow,
-            workflow_version=compiled.plan.version,
-            plan_sha256=compiled.plan_sha256,
-            bundle_sha256=compiled.bundle_sha256,
-            folder=compiled.folder,
-            source=compiled.source,
-            created_at=now.at,
-            principal=principal(),
-            submission=submission_key,
-        )
+        record = new_record(compiled, submission_key=submission_key, at=self._clock.now().at)
         mailbox = Mailbox()
         self._asked[record.run_id] = mailbox
         try:
@@ -244,7 +222,7 @@ class Host:
 
         """
         refuse_if_full(self._home)
-        code, entries, needing = self._code(run_id, MAY_RUN)
+        code, entries, needing = code_of(self._home, run_id, MAY_RUN)
         if not accept_incompatible:
             code.check(run_id, needing)
         elif lacking := [key for key in code.lacking if key in needing]:
@@ -263,7 +241,7 @@ class Host:
         left to whoever resumes the run.
         """
         try:
-            code, entries, _ = self._code(run_id, NEEDS_CODE)
+            code, entries, _ = code_of(self._home, run_id, NEEDS_CODE)
         except HostlerError:  # what is stored of it is damaged
             return self._adopt(run_id, {}, {}, jobs=0)
         return self._adopt(run_id, code.operations, code.computes, entries, jobs=0, lacking=code.lacking)
@@ -371,7 +349,7 @@ class Host:
                 operations=operations,
                 computes=computes,
                 lacking=lacking,
-                entry=entries or self._entries(None, None),
+                entry=entries or entries_of(self._home, None, None),
                 worktrees=self._worktrees,
                 jobs=self.jobs if jobs is None else jobs,
                 release_at_rest=release_at_rest,
@@ -381,29 +359,6 @@ class Host:
             )
         )
         return run
-
-    def _code(self, run_id: str, statuses: Collection[Status]) -> tuple[RunCode, RunEntries, set[str]]:
-        """Return what there is here of the code of a stored run's nodes that have one of these statuses.
-
-        Returns:
-            The code, how it is started in a process of its own, and which nodes cannot go on without theirs.
-
-        """
-        with Reader.open(self._home) as reader:
-            record = reader.run(run_id).record
-            plan = reader.plan(record.plan_sha256)
-            found = {node.key: node.status for node in reader.nodes(run_id)}
-            nodes = {key for key, status in found.items() if status in statuses}
-            code = find_code(record, plan, reader.bundle, self._home.bundles, nodes=nodes)
-        needing = {key for key, status in found.items() if status in NEEDS_CODE}
-        return code, self._entries(record.source, plan.bundle_sha256), needing
-
-    def _entries(self, source: str | None, bundle_sha256: str | None) -> RunEntries:
-        def read_bundle(sha256: str) -> bytes:
-            with Reader.open(self._home) as reader:
-                return reader.bundle(sha256)
-
-        return RunEntries(source=source, bundle_sha256=bundle_sha256, read_bundle=read_bundle)
 
     def _accept_incompatible(self, run_id: str, lacking: list[str]) -> None:
         """Ask durably for the run to go on without these nodes; the one who takes it up does so in its first turn."""

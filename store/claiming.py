@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
 from store import chain, lifecycle
-from store.budgets import Ledger, is_limited
+from store.budgets import is_limited
 from store.clock import Stamp
 from store.content import Content
 from store.contracts import EventKind, Grant, NodeRecord, RunRecord
@@ -22,7 +22,8 @@ from store.home import Home
 from store.hosts import host_alive
 from store.lazy_dataclass import dataclass
 from store.leases import HeldLease
-from store.ledgers import load_ledgers
+from store.ledger_rows import load_ledgers
+from store.ledgers import Ledger
 from store.lifecycle import IMMUTABLE, Status
 from store.limits import Limits
 from store.plans import GraphPlan, NodePlan

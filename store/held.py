@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
+from hostres.errors import Code, HostlerError
 from store.clock import Stamp
 from store.contracts import NodeRecord
 from store.faults import damaged
@@ -60,6 +61,19 @@ class Held:
         """Take over all nodes as the claim read and verified them, in the order of the plan."""
         self._nodes = dict(enumerate(nodes))
         self._digests = dict(enumerate(digests))
+
+    def position(self, node: str) -> int:
+        """Return where a node stands in the plan.
+
+        Raises:
+            HostlerError: not-found.
+
+        """
+        position = self.shape.positions.get(node)
+        if position is None:
+            what = f"run {self.head.run_id} has no node {node}"
+            raise HostlerError(Code.NOT_FOUND, what, f"see `hostler show {self.head.run_id}`")
+        return position
 
     def node(self, position: int) -> NodeRecord:
         """Return the record of a node, changes of this transaction included.

@@ -1,129 +1,167 @@
-"""The ledgers of a run in the store: a row each, which must be what the run's log adds up to."""
+"""Ledgers: what was reserved and spent, changed by one entry after the other. Pure.
 
-import sqlite3
-from collections.abc import Collection, Generator, Mapping
-from contextlib import closing
-from typing import Final
+Each node has a ledger of its own, and so has the run, for what was added to its budget. Every change is one `Entry`,
+which the log tells of; so the ledgers are what the log adds up to, and nothing else.
+"""
 
-from hostres.errors import Code, HostlerError
-from store import chain
-from store.budgets import Entry, InconsistentError, Ledger, fold
-from store.contracts import EventKind, NodeRecord
-from store.faults import damaged
-from store.heads import Head
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import Field, JsonValue
+
+from store.amounts import NOTHING, Amounts, monus, plus
+from store.fields import Attempt, Contract, NodeKey
 from store.lifecycle import Status
-from store.records import decode, encode, verified
-from store.row_ids import of_run
-from store.values import Domain, digest_bytes
 
-OF_RUN: Final = ""
-"""What stands for the run where a node's key would."""
+Holder = str | None
+"""Whose budget: a node's key, or None for the run."""
 
 HOLDING: Final = frozenset({Status.QUEUED, Status.RUNNING, Status.VERIFYING})
 """Where a node's attempt may have something reserved."""
 
-_SPENDING: Final = f'"kind":"{EventKind.SPENDING}"'.encode()
+
+class Change(StrEnum):
+    """What an entry does to a ledger."""
+
+    RESERVE = "reserve"
+    SPEND = "spend"
+    SETTLE = "settle"
+    CORRECT = "correct"
+    ADD = "add"
 
 
-def ledger_name(node: str | None, run_id: str) -> str:
-    """Return what a ledger is called in errors."""
-    return f"ledger of run {run_id}" if node is None else f"ledger of node {node} of run {run_id}"
+class Entry(Contract):
+    """One change of one ledger.
 
-
-def put_ledger(connection: sqlite3.Connection, head: Head, nodes: Collection[str], ledger: Ledger) -> None:
-    """Store a ledger in place of what it was before.
-
-    Args:
-        connection: Inside a write transaction.
-        head: The run.
-        nodes: Keys of its nodes.
-        ledger: The whole ledger.
-
-    Raises:
-        HostlerError: not-found, for a node that the run does not have.
-
-    """
-    if ledger.node is not None and ledger.node not in nodes:
-        what = f"run {head.run_id} has no node {ledger.node}"
-        raise HostlerError(Code.NOT_FOUND, what, f"see `hostler show {head.run_id}`")
-    data = encode(ledger)
-    connection.execute(
-        "INSERT OR REPLACE INTO ledgers (run, node, record, sha256) VALUES (?, ?, ?, ?)",
-        (head.run, ledger.node or OF_RUN, data, digest_bytes(Domain.RECORD, data)),
-    )
-
-
-def read_ledgers(connection: sqlite3.Connection, run: int, run_id: str) -> tuple[Ledger, ...]:
-    """Return the ledgers of a run, their digests verified.
-
-    Args:
-        connection: Inside a transaction.
-        run: The run's number in this file.
-        run_id: The run, for errors.
-
-    Raises:
-        HostlerError: invalid-data, naming the ledger.
+    Attributes:
+        node: Whose ledger; None is the run's.
+        attempt: Which attempt it is about.
+        change: `reserve` keeps *amount* for the attempt; `spend` takes it, first from what is kept; `settle` takes it
+            and gives back what else is kept; `correct` takes it in place of what was assumed of the attempt; `add`
+            raises the budget.
+        assumed: Of `settle`: what else is kept counts as spent, until a correction says better.
 
     """
-    ledgers = []
-    with closing(
-        connection.execute("SELECT node, record, sha256 FROM ledgers WHERE run = ? ORDER BY node", (run,))
-    ) as rows:
-        for node, data, sha256 in rows:
-            what = ledger_name(node or None, run_id)
-            ledger = decode(Ledger, verified(Domain.RECORD, data, sha256, what), what)
-            if (ledger.node or OF_RUN) != node:
-                raise damaged(what, "it is of another node")
-            ledgers.append(ledger)
-    return tuple(ledgers)
+
+    node: NodeKey | None = None
+    attempt: Attempt | None = None
+    change: Change = Field(strict=False)
+    amount: Amounts = NOTHING
+    assumed: bool = False
+
+    def to_data(self) -> dict[str, JsonValue]:
+        """Return what the event that tells of it holds."""
+        data: dict[str, JsonValue] = {"change": self.change.value, "amount": dict(self.amount.but_nothing())}
+        if self.assumed:
+            data["assumed"] = True
+        return data
+
+    @classmethod
+    def from_data(cls, node: str | None, attempt: int | None, data: Mapping[str, Any]) -> "Entry":
+        """Read what `to_data` wrote.
+
+        Raises:
+            ValueError: It is no entry.
+
+        """
+        return cls.model_validate({"node": node, "attempt": attempt, **data})
 
 
-def load_ledgers(
-    connection: sqlite3.Connection, head: Head, nodes: Mapping[str, NodeRecord], *, limited: bool
-) -> tuple[Ledger, ...]:
-    """Return the ledgers of a run, having proved that they are what its log tells, and agree with its nodes.
+class Kept(Contract):
+    """So much, of one attempt."""
 
-    Args:
-        connection: Inside a transaction.
-        head: The run.
-        nodes: Its nodes by key.
-        limited: Whether its plan has any budget; without one, and without a ledger, its log is not read for them.
+    attempt: Attempt
+    amount: Amounts
 
-    Raises:
-        HostlerError: invalid-data, naming the first ledger that is not.
+
+class Ledger(Contract):
+    """What one node reserved and spent itself, or what was added to the budget of the run.
+
+    Attributes:
+        node: Whose it is; None is the run's.
+        reserved: Kept for the attempt that is queued or runs.
+        assumed: Counted as spent by attempts of which it is not known.
+        spent: Said to be spent, or counted by the host.
+        added: To the budget of the plan, by people.
 
     """
-    ledgers = read_ledgers(connection, head.run, head.run_id)
-    if not (ledgers or limited):
-        return ()
-    try:
-        with closing(_entries(connection, head)) as entries:  # else whoever keeps the error keeps the cursor
-            told = fold(entries)
-    except InconsistentError as error:
-        raise damaged(f"log of run {head.run_id}", f"of its spending it says that {error}") from None
-    stand = {ledger.node: ledger for ledger in ledgers}
-    for node in sorted({*told, *stand}, key=lambda key: key or OF_RUN):
-        what = ledger_name(node, head.run_id)
-        if node not in stand:
-            raise damaged(what, "it is missing")
-        if stand[node] != told.get(node):
-            raise damaged(what, "it is not what the log adds up to")
-    for node, ledger in stand.items():
-        record = nodes.get(node or OF_RUN)
-        if ledger.reserved is not None and (record is None or record.status not in HOLDING):
-            raise damaged(ledger_name(node, head.run_id), "it reserves something for a node that does not run")
+
+    node: NodeKey | None = None
+    reserved: Kept | None = None
+    assumed: tuple[Kept, ...] = Field(default=(), strict=False)
+    spent: Amounts = NOTHING
+    added: Amounts = NOTHING
+
+    @property
+    def used(self) -> Amounts:
+        """All that is not free any more."""
+        total = self.spent if self.reserved is None else plus(self.spent, self.reserved.amount)
+        for kept in self.assumed:
+            total = plus(total, kept.amount)
+        return total
+
+
+class InconsistentError(ValueError):
+    """An entry that does not fit its ledger."""
+
+
+def apply(ledger: Ledger, entry: Entry) -> Ledger:
+    """Return *ledger* as it is after *entry*.
+
+    Raises:
+        InconsistentError: The entry does not fit.
+
+    """
+    match entry.change:
+        case Change.RESERVE:
+            if ledger.reserved is not None or entry.attempt is None:
+                raise InconsistentError(f"attempt {entry.attempt} reserves beside what is reserved")
+            return _changed(ledger, reserved=Kept(attempt=entry.attempt, amount=entry.amount))
+        case Change.SPEND:
+            spent = plus(ledger.spent, entry.amount)
+            kept = ledger.reserved
+            if kept is None or kept.attempt != entry.attempt:
+                return _changed(ledger, spent=spent)
+            return _changed(
+                ledger, spent=spent, reserved=Kept(attempt=kept.attempt, amount=monus(kept.amount, entry.amount))
+            )
+        case Change.SETTLE:
+            return _settled(ledger, entry)
+        case Change.CORRECT:
+            return _changed(
+                ledger,
+                spent=plus(ledger.spent, entry.amount),
+                assumed=tuple(kept for kept in ledger.assumed if kept.attempt != entry.attempt),
+            )
+        case Change.ADD:
+            return _changed(ledger, added=plus(ledger.added, entry.amount))
+
+
+def _settled(ledger: Ledger, entry: Entry) -> Ledger:
+    kept = ledger.reserved
+    if kept is None or kept.attempt != entry.attempt:
+        raise InconsistentError(f"attempt {entry.attempt} settles what it has not reserved")
+    assumed = ledger.assumed
+    if entry.assumed:
+        rest = Amounts(tokens=kept.amount.tokens, cost=kept.amount.cost)
+        if rest != NOTHING:
+            assumed = (*assumed, Kept(attempt=kept.attempt, amount=rest))
+    return _changed(ledger, reserved=None, spent=plus(ledger.spent, entry.amount), assumed=assumed)
+
+
+def _changed(ledger: Ledger, **fields: Any) -> Ledger:
+    return ledger.model_copy(update=fields)
+
+
+def fold(entries: Iterable[Entry]) -> dict[Holder, Ledger]:
+    """Return the ledgers that *entries* add up to.
+
+    Raises:
+        InconsistentError: One of them does not fit what came before it.
+
+    """
+    ledgers: dict[Holder, Ledger] = {}
+    for entry in entries:
+        ledgers[entry.node] = apply(ledgers.get(entry.node) or Ledger(node=entry.node), entry)
     return ledgers
-
-
-def _entries(connection: sqlite3.Connection, head: Head) -> Generator[Entry]:
-    query = of_run("seq, event, sha256", "events", only="instr(event, ?)")
-    with closing(connection.execute(query, (head.run, _SPENDING))) as rows:
-        for seq, data, sha256 in rows:
-            event = chain.unseal(data, sha256, run_id=head.run_id, seq=seq, prev_sha256=None)
-            if event.kind is not EventKind.SPENDING:
-                continue
-            try:
-                yield Entry.from_data(event.node, event.attempt, event.data)
-            except ValueError as error:
-                why = str(error).partition("\n")[0]
-                raise damaged(f"event {seq} of run {head.run_id}", why) from None

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from hostres.errors import Code, HostlerError
-from store.database import BUSY_SECONDS, LOG_BYTES_KEPT, file_bytes, next_turn
+from store.database import LOG_BYTES_KEPT, next_turn
+from store.database_file import BUSY_SECONDS, file_bytes
 from store.faults import translated
 from store.limits import MIB
 from store.lock_holders import readers

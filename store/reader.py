@@ -6,7 +6,6 @@ from typing import NoReturn
 from pydantic import JsonValue
 
 from hostres.errors import Code, HostlerError
-from store.budgets import Ledger
 from store.claiming import load_grants, load_receipts, load_value
 from store.content import Content
 from store.contracts import Grant, NodeRecord, Request, RunRecord, Summary
@@ -15,7 +14,8 @@ from store.faults import damaged, note_damage
 from store.heads import read_head
 from store.home import Home
 from store.hosts import host_alive
-from store.ledgers import read_ledgers
+from store.ledger_rows import read_ledgers
+from store.ledgers import Ledger
 from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt
 from store.records import decode, verified

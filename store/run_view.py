@@ -1,8 +1,8 @@
 """What is known of a run as a whole."""
 
-from store.budgets import Ledger
 from store.contracts import RunRecord, Summary
 from store.lazy_dataclass import dataclass
+from store.ledgers import Ledger
 from store.lifecycle import RunStatus
 from store.run_list import Owner
 

@@ -5,11 +5,11 @@ from dataclasses import field
 
 from pydantic import JsonValue
 
-from store.budgets import Ledger
 from store.clock import Stamp
 from store.contracts import EventKind, Grant, NodeRecord, Request, RunRecord, Summary
 from store.lazy_dataclass import dataclass
 from store.leases import HeldLease, NewLease
+from store.ledgers import Ledger
 from store.lifecycle import RunStatus
 from store.plans import GraphPlan, NodePlan
 from store.receipts import Receipt

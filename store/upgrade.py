@@ -15,7 +15,8 @@ from typing import Final
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.locks import NEW, is_held
 from hostres.replacement import sync
-from store.database import APPLICATION_ID, open_copy_source, opened_writer, reading, writing
+from store.database import open_copy_source, opened_writer, reading, writing
+from store.database_file import APPLICATION_ID
 from store.home import Home
 from store.schema import MIGRATIONS, RELEASES, SCHEMA_VERSION, Migration
 from store.versions import newer_schema, stored_version

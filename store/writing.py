@@ -8,32 +8,25 @@ from typing import Any, Final
 from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
 from store.content import Content
-from store.contracts import EventKind, Grant, GrantAction, NodeRecord
+from store.contracts import EventKind, NodeRecord
 from store.faults import damaged
+from store.grant_rows import check_grants, put_grants
 from store.heads import Head, counts_text, read_head
 from store.held import Held, OutdatedError, write_back
-from store.ledgers import put_ledger
+from store.ledger_rows import put_ledger
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan
 from store.receipt_rows import put_receipts
 from store.records import decode, encode
 from store.row_ids import next_id, row_id
-from store.shapes import is_granted, names_its_revision, revision_due, shape_of
+from store.shapes import is_granted, revision_due, shape_of
 from store.staged import Staged
 from store.transactions import Fence, NewEvent, Output, Transaction
-from store.values import Domain, digest_bytes
+from store.values import Domain
 from store.work import end_leases, put_leases
 
 _ENDS: Final = FINAL | RESTING
-_BOUND_TO: Final[Mapping[GrantAction, str]] = MappingProxyType({
-    GrantAction.PREPARATION: "preparation_sha256",
-    GrantAction.EFFECT: "plan_sha256",
-    GrantAction.GATE: "plan_sha256",
-    GrantAction.REPLAY: "plan_sha256",
-    GrantAction.EVIDENCE: "plan_sha256",
-})  # fmt: skip
-"""Which plan of its node a grant must name."""
 
 
 _PUT_PLAN: Final = (
@@ -107,11 +100,11 @@ class Writer:
         plans = self._put_plans(run, staged) if transaction.plans else _NOTHING
         outputs = self._put_outputs(run, staged) if transaction.outputs else _NOTHING
         if transaction.grants:
-            self._put_grants(head, transaction.grants)
+            put_grants(self._connection, head, transaction.grants)
         for record in transaction.nodes:
             self._put_node(run, record, plans, outputs, transaction)
         if transaction.grants:
-            self._check_grants(run, transaction.grants)
+            check_grants(run, transaction.grants)
         if transaction.receipts or transaction.grants:
             put_receipts(self._connection, head, transaction)
         if transaction.consumed:
@@ -184,7 +177,7 @@ class Writer:
         head = run.head
         named = {record.key: record.output_sha256 for record in staged.transaction.nodes}
         for output, inline in zip(staged.transaction.outputs, staged.outputs, strict=True):
-            position = _position(run, output.node)
+            position = run.position(output.node)
             status = run.node(position).status
             if output.sha256 != named.get(output.node) or status in lifecycle.IMMUTABLE:
                 stored = self._output_sha256(head, position)
@@ -208,24 +201,6 @@ class Writer:
         ).fetchone()
         return None if row is None else row[0]
 
-    def _put_grants(self, head: Head, grants: tuple[Grant, ...]) -> None:
-        for grant in grants:
-            if grant.run_id != head.run_id:
-                what = f"grant {grant.grant_id} is for run {grant.run_id}"
-                raise HostlerError(Code.CONFLICT, what, f"it does not count in run {head.run_id}")
-            data = encode(grant)
-            stored = self._connection.execute(
-                "SELECT record FROM grants WHERE grant_id = ?", (grant.grant_id,)
-            ).fetchone()
-            if stored is None:
-                self._connection.execute(
-                    "INSERT INTO grants (grant_id, run, record, sha256) VALUES (?, ?, ?, ?)",
-                    (grant.grant_id, head.run, data, digest_bytes(Domain.RECORD, data)),
-                )
-            elif stored[0] != data:
-                what = f"there is another grant {grant.grant_id} already"
-                raise HostlerError(Code.CONFLICT, what, "give each grant its own id")
-
     def _put_node(
         self,
         run: Held,
@@ -235,7 +210,7 @@ class Writer:
         transaction: Transaction,
     ) -> None:
         head, shape = run.head, run.shape
-        position = _position(run, record.key)
+        position = run.position(record.key)
         before = run.node(position)
         if record.status is before.status and record == before:
             return
@@ -283,21 +258,6 @@ class Writer:
             return None
         stored = self._output_sha256(head, position)
         return None if stored == after.output_sha256 else f"its output {after.output_sha256} is not stored"
-
-    def _check_grants(self, run: Held, grants: tuple[Grant, ...]) -> None:
-        """Refuse a grant for another plan than the one that its node has, before it can ever count."""
-        for grant in grants:
-            position = _position(run, grant.node)
-            if not names_its_revision(grant, run.node(position)):
-                what = f"grant {grant.grant_id} is of another revision than node {grant.node} has"
-                raise HostlerError(Code.CONFLICT, what, f"see `hostler show {run.head.run_id}` for what waits")
-            field = _BOUND_TO.get(grant.action)
-            if field is None:
-                continue
-            plan_sha256 = getattr(run.node(position), field)
-            if grant.plan_sha256 is None or grant.plan_sha256 != plan_sha256:
-                what = f"grant {grant.grant_id} is for plan {grant.plan_sha256}; node {grant.node} has {plan_sha256}"
-                raise HostlerError(Code.CONFLICT, what, f"see `hostler show {run.head.run_id}` for what waits")
 
     def _consume(self, head: Head, transaction: Transaction) -> None:
         for request_id in transaction.consumed:
@@ -382,14 +342,6 @@ def check_fence(head: Head, fence: Fence) -> None:
 
 def _illegal(head: Head, node: str, reason: str) -> HostlerError:
     return HostlerError(Code.CONFLICT, f"node {node} of run {head.run_id}: {reason}", "start again from what is stored")
-
-
-def _position(run: Held, node: str) -> int:
-    position = run.shape.positions.get(node)
-    if position is None:
-        what = f"run {run.head.run_id} has no node {node}"
-        raise HostlerError(Code.NOT_FOUND, what, f"see `hostler show {run.head.run_id}`")
-    return position
 
 
 def _status_after(head: Head, transaction: Transaction) -> RunStatus:

@@ -31,8 +31,9 @@ from actors.messages import (
     SchedulingMessage,
     SpendingReported,
 )
-from actors.outcomes import Aborted, Failed, Found, Outcome, Value
+from actors.outcomes import Aborted, Failed, Found
 from actors.scheduling import (
+    attempt_end,
     clearing,
     draining,
     external,
@@ -46,19 +47,18 @@ from actors.scheduling import (
 from actors.scheduling.asking import answered, is_answer, withdraw
 from actors.scheduling.compatibility import is_acceptance, leave_alone
 from actors.scheduling.draining import DRAIN, GIVE_WAY
-from actors.scheduling.endings import fail, forget, leave, released
+from actors.scheduling.endings import fail, released
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
-from actors.scheduling.outcomes import FAILURE_OF_CODE, RECOVERABLE, failure_of, interrupted, settled, storable
+from actors.scheduling.outcomes import FAILURE_OF_CODE, interrupted, storable
 from actors.scheduling.planning import PLANNING
 from actors.scheduling.refusing import refuse_publication, too_late
 from actors.scheduling.retrying import RETRY, fail_or_retry
 from actors.scheduling.run_end import conclude
-from actors.scheduling.state import NodeState, Port, RunState
+from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.stopping import DEADLINE, OVERDUE, RECOVER, STALL, WAIT, stop
 from actors.scheduling.taking_up import fill, run
 from actors.scheduling.turn import Decision, Turn
-from store.approvals import Accepted, Refused
 from store.clock import Stamp, unix_ms
 from store.contracts import EventKind, Failure, Request
 from store.lifecycle import Status
@@ -129,7 +129,7 @@ def _take(turn: Turn, message: SchedulingMessage) -> None:  # noqa: C901 - a lin
         case LeaseSeen():
             external.seen(turn, state.nodes[message.node], message.attempt, message.left_s)
         case Judged():
-            obey_judged = _obey_work if message.request.kind in external.KINDS else obey
+            obey_judged = external.obey_work if message.request.kind in external.KINDS else obey
             obey_judged(turn, message.request, message.ruling)
         case Due():
             _due(turn, message.timer)
@@ -203,14 +203,14 @@ def _recover(turn: Turn, message: LeftoversEnded) -> None:
             continue
         if remaining is not None:
             if not reconciling.leave_beside(turn, node):
-                fail(turn, node, *_settled(node, Aborted(reason="recovery", left=(remaining,))))
+                fail(turn, node, *attempt_end.settled_as(node, Aborted(reason="recovery", left=(remaining,))))
             continue
         if reconciling.recover(turn, node):
             continue
         status, failure = interrupted(
             resume=node.planned.policy.resume, trusted=node.family.trusted, cancelling=node.record.cancelling
         )
-        _settle(turn, node, status, failure)
+        attempt_end.settle(turn, node, status, failure)
     obey_postponed(turn)
 
 
@@ -264,11 +264,7 @@ def _returned(turn: Turn, message: Returned) -> None:
     if isinstance(outcome, Failed) and outcome.code is FailureCode.CANCELLED and node.stopping is not None:
         outcome = Aborted(reason=node.stopping)  # its publication was refused before it heard of the stop itself
     node.cleared = clearing.ended_whole(outcome)
-    _ended(turn, node, outcome)
-
-
-def _obey_work(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
-    external.obey_work(turn, request, ruling, _ended)
+    attempt_end.ended(turn, node, outcome)
 
 
 def _is_current(turn: Turn, node: NodeState, attempt: int, *, reconciles: bool) -> bool:
@@ -279,65 +275,6 @@ def _is_current(turn: Turn, node: NodeState, attempt: int, *, reconciles: bool) 
         and not node.recovering
         and node.reconciling is reconciles
         and node.key not in turn.state.deferred
-    )
-
-
-def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = False) -> None:
-    """Settle a running node by how its attempt, or its reconciliation, has ended.
-
-    Args:
-        turn: The turn.
-        node: The node.
-        outcome: How.
-        given_up: Whether it has not really ended: nobody waits for it any longer.
-
-    """
-    if given_up:
-        node.hanging |= {(node.record.attempt, node.reconciling)}
-    spending.ended(node, outcome, given_up=given_up)
-    if node.reconciling:
-        reconciling.found(turn, node, outcome)
-        return
-    if isinstance(outcome, Value):
-        leave(turn, node, DEADLINE)
-        verifying.take_result(turn, node, outcome)
-        return
-    if isinstance(outcome, Found):
-        raise TypeError(f"only a reconciliation finds {outcome.finding}")
-    if node.record.gate_passed and node.planned.policy.resume in RECOVERABLE and turn.state.has(node, Port.RECONCILE):
-        if given_up or (isinstance(outcome, Aborted) and outcome.left):
-            reconciling.defer(turn, node, "something of it still runs")
-        else:
-            forget(turn, node, node.record.attempt, [DEADLINE, OVERDUE])
-            reconciling.reconcile(turn, node)
-        return
-    leave(turn, node, DEADLINE)
-    if isinstance(outcome, Failed) and outcome.blocked and not node.record.cancelling:
-        fail(turn, node, Status.BLOCKED, failure_of(outcome))
-        return
-    status, failure = _settled(node, outcome)
-    if status is Status.FAILED and failure is not None:
-        fail_or_retry(turn, node, failure, after_s=outcome.after_s if isinstance(outcome, Failed) else None)
-    else:
-        _settle(turn, node, status, failure)
-
-
-def _settle(turn: Turn, node: NodeState, status: Status, failure: Failure | None) -> None:
-    if status is Status.READY and node.record.cancelling:
-        fail(turn, node, Status.CANCELLED, None)
-    elif status is Status.READY:
-        turn.move(node, Status.READY)
-        turn.state.push_ready(node)
-    else:
-        fail(turn, node, status, failure)
-
-
-def _settled(node: NodeState, outcome: Failed | Aborted) -> tuple[Status, Failure | None]:
-    return settled(
-        outcome,
-        resume=node.planned.policy.resume,
-        trusted=node.family.trusted,
-        gate_passed=node.record.gate_passed,
     )
 
 
@@ -394,11 +331,11 @@ def _due_of_attempt(turn: Turn, node: NodeState, timer: TimerName) -> None:
     if timer.kind == LEASE:
         turn.now.append(LookAtLease(node=node.key, attempt=timer.attempt))
     elif timer.kind == DEADLINE and node.worker is not None:
-        external.out_of_time(turn, node, _ended)
+        external.out_of_time(turn, node)
     elif timer.kind == DEADLINE:
         stop(turn, node, "timeout")
     elif timer.kind == STALL and not node.reconciling:
         liveness.look(turn, node)
     elif timer.kind == OVERDUE and (turn.state.draining or node.stopping in GIVEN_UP):
         # a callback that ignores its end keeps its lease and keys until it returns; the run does not wait for it
-        _ended(turn, node, Aborted(reason=node.stopping or DRAIN), given_up=True)
+        attempt_end.ended(turn, node, Aborted(reason=node.stopping or DRAIN), given_up=True)

@@ -1,12 +1,11 @@
 """Workers outside: they take a ready node, bring its result, give it back, or are not heard of any more."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from actors.outcomes import Aborted, Failed, Outcome, Value
-from actors.scheduling import spending
+from actors.scheduling import attempt_end, spending
 from actors.scheduling.compatibility import leave_alone
 from actors.scheduling.endings import fail
 from actors.scheduling.leasing import expire, follow_worker, give_to_worker, look_after, take_from_worker
@@ -27,8 +26,6 @@ KINDS: Final = frozenset({RequestKind.LEASE_WORK, RequestKind.SUBMIT_WORK, Reque
 SETTLES: Final = frozenset({RequestKind.SUBMIT_WORK, RequestKind.GIVE_BACK_WORK})
 BEING_SETTLED_S: Final = 1.0
 """How long a lease that is over is let be while its own result waits to be looked at."""
-
-Ended = Callable[[Turn, NodeState, Outcome], None]
 
 
 def take_over(turn: Turn, node: NodeState, requests: tuple[Request, ...]) -> None:
@@ -60,19 +57,18 @@ def seen(turn: Turn, node: NodeState, attempt: int, left_s: float) -> None:
         expire(turn, node)
 
 
-def out_of_time(turn: Turn, node: NodeState, ended: Ended) -> None:
+def out_of_time(turn: Turn, node: NodeState) -> None:
     """End an attempt of a worker whose time limit is over, however often it has extended its lease."""
-    _end(turn, node, Aborted(reason="timeout"), ended)
+    _end(turn, node, Aborted(reason="timeout"))
 
 
-def obey_work(turn: Turn, request: Request, ruling: Accepted | Refused, ended: Ended) -> None:
+def obey_work(turn: Turn, request: Request, ruling: Accepted | Refused) -> None:
     """Consume what a worker asks together with all that follows from it.
 
     Args:
         turn: The turn.
         request: What it asks.
         ruling: What authority says.
-        ended: Settles a running node by an outcome.
 
     """
     turn.state.judging.discard(request.request_id)
@@ -84,7 +80,7 @@ def obey_work(turn: Turn, request: Request, ruling: Accepted | Refused, ended: E
     elif node is None:
         refused = refused or _refused(f"there is no node {request.node}")
     elif request.kind is RequestKind.SUBMIT_WORK:
-        refused = _submit(turn, node, request, refused, ended)
+        refused = _submit(turn, node, request, refused)
     elif refused is None:
         refused = _give_back(turn, node, request)
     if refused is not None:
@@ -116,7 +112,7 @@ def _lease(turn: Turn, request: Request) -> Refused | None:
     return _refused("no work of the run is ready")
 
 
-def _submit(turn: Turn, node: NodeState, request: Request, refused: Refused | None, ended: Ended) -> Refused | None:
+def _submit(turn: Turn, node: NodeState, request: Request, refused: Refused | None) -> Refused | None:
     """Settle the attempt of a worker by its result; what comes too late is ignored, but not what it spent."""
     outcome = _outcome(request.data)
     attempt = _attempt(request)
@@ -128,7 +124,7 @@ def _submit(turn: Turn, node: NodeState, request: Request, refused: Refused | No
             turn.event(EventKind.LATE_RESULT, node, attempt=attempt, outcome=type(outcome).__name__.lower())
         return refused
     log_obeyed(turn, node, request)
-    _end(turn, node, outcome, ended)
+    _end(turn, node, outcome)
     return None
 
 
@@ -148,10 +144,10 @@ def _give_back(turn: Turn, node: NodeState, request: Request) -> Refused | None:
     return None
 
 
-def _end(turn: Turn, node: NodeState, outcome: Outcome, ended: Ended) -> None:
+def _end(turn: Turn, node: NodeState, outcome: Outcome) -> None:
     take_from_worker(turn, node)
     turn.state.active += 1  # as whatever ends is taken for active
-    ended(turn, node, outcome)
+    attempt_end.ended(turn, node, outcome)
 
 
 def _stale(node: NodeState, request: Request) -> Refused | None:

@@ -9,9 +9,10 @@ from actors.outcomes import Aborted, Outcome
 from actors.scheduling.lanes import BUDGET, Lane
 from actors.scheduling.shares import OCCUPYING, Caps, Shares
 from store.amounts import LARGEST, NOTHING, Amounts, Usage
-from store.budgets import Books, Change, Entry, Misfit
+from store.budgets import Books, Misfit
 from store.clock import unix_ms
 from store.contracts import Request
+from store.ledgers import Change, Entry
 from store.lifecycle import RUN_RESTING, Status
 from store.policy import Effect
 from store.transactions import Claimed

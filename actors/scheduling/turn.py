@@ -10,10 +10,10 @@ from actors.actions import Action, NodeChanged, RunChanged
 from actors.outcomes import Value
 from actors.scheduling import spending
 from actors.scheduling.state import NodeState, RunState
-from store.budgets import Entry, Ledger
 from store.clock import Stamp
 from store.contracts import EventKind, Failure, Grant, NodeRecord, Summary
 from store.leases import NewLease
+from store.ledgers import Entry, Ledger
 from store.lifecycle import FINAL, RESTING, RunStatus, Status, check_path, counts
 from store.receipts import Receipt
 from store.transactions import FrozenPlan, NewEvent, Output, Transaction

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from hostler.views.waiting import Waiting, waiting_on
 from store.amounts import COUNTERS, NOTHING, Amounts, Budget, Demand, Number, decimal_text, plus
-from store.budgets import Books, Holder, Ledger, Misfit
+from store.budgets import Books, Misfit
 from store.contracts import NodeRecord
+from store.ledgers import Holder, Ledger
 from store.lifecycle import RUN_RESTING, Status
 from store.plans import GraphPlan
 from store.run_view import RunView

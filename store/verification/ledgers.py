@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from store.budgets import Ledger
 from store.contracts import NodeRecord
-from store.ledgers import HOLDING, OF_RUN
+from store.ledger_rows import OF_RUN
+from store.ledgers import HOLDING, Ledger
 from store.verification.examination import Examination
 from store.verification.findings import Fault
 from store.verification.retelling import Retelling

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from store import transitions
-from store.budgets import Entry, InconsistentError, Ledger, apply
 from store.contracts import Event, EventKind, GrantAction
+from store.ledgers import Entry, InconsistentError, Ledger, apply
 from store.lifecycle import FINAL, RESTING, RUN_FINAL, IllegalMoveError, RunStatus, Status, check_path
 from store.plans import PlanPhase
 from store.shapes import REOPENS

@@ -11,8 +11,8 @@ from actors.outcomes import Aborted, Failed, Finding, Found, Value
 from actors.scheduling.operators import as_value
 from actors.scheduling.state import Port
 from store.amounts import NOTHING, Amounts, Ask, Budget, Demand, Usage
-from store.budgets import Change, Entry, Kept, Ledger, fold
 from store.contracts import EventKind, Request, RequestKind
+from store.ledgers import Change, Entry, Kept, Ledger, fold
 from store.lifecycle import RunStatus, Status
 from store.plans import PlannedNode, RunLimits
 from store.policy import Effect, FailureCode, Policy, Resume, Retry

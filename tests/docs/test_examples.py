@@ -25,8 +25,7 @@ ELSEWHERE: Final = {
     "graph.json": "hostler/test_graph_files.py",
     "graph.toml": "hostler/test_graph_files.py",
     "graph.yaml": "hostler/test_graph_files.py",
-    "hello.py": "end_to_end/test_commands.py",
-    "greeting.toml": "end_to_end/test_commands.py",
+    "greeting.toml": "end_to_end/test_readme.py",
 }
 """Whose tests stand elsewhere."""
 
@@ -157,6 +156,14 @@ def test_an_example_replaces_nothing_of_yours_unless_it_is_told_to(words: list[s
         assert "talk.mp4 exists and has other content" in hostler("show", "-")
         hostler(*asked, "-i", "overwrite=true")
     assert mine.read_bytes()[4:8] == b"ftyp"
+
+
+def test_the_smallest_workflow_greets_as_often_as_it_is_told(tmp_path: Path) -> None:
+    """hello.py whole: operation, compute function and program."""
+    with chdir(tmp_path):
+        made = told("run", str(EXAMPLES / "hello.py"), "-i", "name=Ann", "-i", "times=3")["outputs"]
+    assert made["lines"] == ["Hello, Ann!"] * 3
+    assert Path(made["letter"]).read_text(encoding="utf-8") == "Hello, Ann!\n"
 
 
 def test_agents_plan_a_person_agrees_and_a_worker_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -245,6 +245,10 @@ def command(key: str, *argv: Any, after: tuple[str, ...] = (), **more: Any) -> d
     return {"key": key, "after": list(after), "executor": {"command": {"argv": list(argv), **given}}}
 
 
+ECHO = command("say", "echo", "hello")
+"""The smallest of them."""
+
+
 def gate(key: str, *, after: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return a node that a person opens."""
     return {"key": key, "after": list(after), "executor": {"gate": "publication"}}

@@ -231,3 +231,11 @@ def test_a_terminal_that_understands_nothing_gets_plain_lines(name: str, tmp_pat
             run.communicate(timeout=60)
     assert "\x1b" not in terminal.screen
     assert "completed" in terminal.screen
+
+
+def test_what_waits_is_told_below_the_live_view(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    with Terminal("run", graph(tmp_path, gate("look"), held("work", fifo)), columns=120) as terminal:
+        terminal.expect("look waits for you: hostler approve run_")
+        let_go(fifo)
+        assert terminal.wait() == 3

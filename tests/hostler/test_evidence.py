@@ -13,7 +13,7 @@ from hostler import Host
 from store.lifecycle import Status
 from store.policy import FailureCode
 from store.terms import Evidence, EvidenceType
-from tests.hostler.test_worker import WAIT_S, compiled, records
+from tests.hostler.worker_support import WAIT_S, compiled, records
 
 FLOW = """
 class Given(BaseModel):

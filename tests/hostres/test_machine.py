@@ -1,7 +1,6 @@
 """Single looks of tickets that nobody polls, so that each step can be seen."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,6 @@ from hostres.state import StateFile
 from hostres.ticket import Ticket
 from hostres.turnaround import read_turnaround
 from tests.hostres.crowd import Crowd, told
-
-
-@pytest.fixture
-def crowd() -> Iterator[Crowd]:
-    one = Crowd()
-    yield one
-    one.close()
 
 
 def watched(ticket: Ticket) -> set[int]:

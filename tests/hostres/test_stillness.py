@@ -1,7 +1,7 @@
 """A waiter that looks after its line and finds what it found before decides nothing, and misses nothing."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,13 +17,6 @@ from tests.hostres.crowd import Crowd, told
 from tests.hostres.support import coordinator, eventually, waiting
 
 NO_HEIR = {"y": 1, "z": 1}
-
-
-@pytest.fixture
-def crowd() -> Iterator[Crowd]:
-    one = Crowd()
-    yield one
-    one.close()
 
 
 @pytest.fixture

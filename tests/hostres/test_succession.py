@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,52 +11,10 @@ import pytest
 from hostres.claim_policy import ClaimPolicy
 from hostres.errors import HostlerError
 from hostres.folders import machine_folder
-from hostres.gate import Gate
 from hostres.inspection import inspect
-from hostres.listing import DOZING
-from hostres.locks import LOOK, WATCH
-from hostres.machine import Machine
-from hostres.queue import Demand
-from hostres.settings import MachineSettings
-from hostres.succession import Takeover, takeover
 from hostres.ticket import Ticket
-from hostres.tickets import TicketFolder
-from hostres.top import snapshot
-from hostres.turnaround import Turnaround, after_turn, read_turnaround
 from tests.hostres.crowd import Crowd, told
 from tests.hostres.support import LIMIT_S, children, coordinator, rows, waiting
-
-
-@pytest.fixture
-def crowd() -> Iterator[Crowd]:
-    """Tickets of one process, looked at by hand."""
-    one = Crowd()
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def strangers(crowd: Crowd) -> Iterator[Crowd]:
-    """Tickets whose records the other ones have not read."""
-    one = Crowd()
-    one.machine._gate = crowd.machine._gate
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Numbers of the tickets whose records are read."""
-    numbers: list[int] = []
-    whole = TicketFolder.read
-
-    def noted(folder: TicketFolder, number: int) -> object:
-        numbers.append(number)
-        return whole(folder, number)
-
-    monkeypatch.setattr(TicketFolder, "read", noted)
-    return numbers
-
 
 # -- who is woken ------------------------------------------------------------------------------------------------------
 
@@ -167,134 +125,6 @@ def test_who_had_something_kept_for_it_tells_those_that_may_go_now(crowd: Crowd,
     assert crowd.look(patient)
 
 
-def test_who_finds_no_room_on_arrival_reads_the_holders_and_whom_it_watches(
-    crowd: Crowd, strangers: Crowd, read: list[int]
-) -> None:
-    holders = [crowd.ask({"x": 1}), crowd.ask({"x": 1})]
-    waiters = [crowd.ask({"x": 1}) for _ in range(3)]
-    read.clear()
-    strangers.ask({"x": 1})
-    assert set(read) == {holders[0].number, holders[1].number, waiters[-1].number}
-
-
-def test_who_is_only_to_watch_reads_whom_it_watches_and_tells_nobody(
-    crowd: Crowd, strangers: Crowd, read: list[int]
-) -> None:
-    holder, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
-    heir, next_one = crowd.ask({"x": 1}), crowd.ask({"x": 1})
-    behind = strangers.ask({"x": 1})
-    holder.lock.close()
-    assert crowd.look(heir)
-    read.clear()
-    assert told(next_one)
-    assert not crowd.look(next_one)
-    assert read == []
-    assert not told(behind)
-
-
-def test_who_gives_back_and_asks_again_leaves_what_has_come_free_to_whoever_is_first(
-    crowd: Crowd, strangers: Crowd, read: list[int]
-) -> None:
-    """So that one finds a hang-up and all names there, and need not think of the others."""
-    holder, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
-    first = strangers.ask({"x": 1})
-    behind = [strangers.ask({"x": 1}), strangers.ask({"x": 1})]
-    holder.lock.close()
-    crowd.machine.released(holder)
-    again = crowd.ask({"x": 1})
-    assert set(read) & {ticket.number for ticket in (behind[0], again)} == set()
-    assert not again.holding
-    assert os.path.lexists(holder.lock.place)
-    assert not told(first)
-    read.clear()
-    assert strangers.look(first)
-    assert read == []
-    assert not os.path.lexists(holder.lock.place)
-
-
-def test_who_gives_back_and_asks_for_what_nobody_before_it_can_have_goes_and_tells_of_it(crowd: Crowd) -> None:
-    holder, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
-    big = crowd.ask({"x": 2})
-    holder.lock.close()
-    crowd.machine.released(holder)
-    assert crowd.ask({"x": 1}).holding
-    assert not os.path.lexists(holder.lock.place)
-    assert told(big)
-
-
-def new_chief(crowd: Crowd, strangers: Crowd, holds: dict[str, int]) -> tuple[Ticket, Ticket]:
-    """Return a holder, and who is told to watch it, as another has taken over what was beside it."""
-    one, holder = crowd.ask({"x": 1}), crowd.ask(holds)
-    first, chief = crowd.ask({"x": 1}), strangers.ask({"x": 1})
-    one.lock.close()
-    assert crowd.look(first)
-    assert told(chief)
-    return holder, chief
-
-
-def test_who_finds_a_holder_dead_as_it_begins_to_watch_it_reads_no_record_but_that(
-    crowd: Crowd, strangers: Crowd, read: list[int]
-) -> None:
-    holder, chief = new_chief(crowd, strangers, {"x": 1})
-    behind = crowd.ask({"x": 1, "z": 1})
-    holder.lock.close()
-    read.clear()
-    assert strangers.look(chief)
-    assert behind.number not in read
-
-
-def test_who_finds_a_holder_dead_as_it_begins_to_watch_it_thinks_of_what_is_left_over(
-    crowd: Crowd, strangers: Crowd
-) -> None:
-    holder, chief = new_chief(crowd, strangers, {"x": 1, "y": 1})
-    gains = crowd.ask({"y": 1})
-    holder.lock.close()
-    assert strangers.look(chief)
-    assert told(gains)
-    assert crowd.look(gains)
-
-
-def test_who_finds_a_holder_dead_as_it_begins_to_watch_it_thinks_of_priorities(crowd: Crowd, strangers: Crowd) -> None:
-    holder, chief = new_chief(crowd, strangers, {"x": 1})
-    gains = crowd.ask({"x": 1}, priority=1)
-    holder.lock.close()
-    assert not strangers.look(chief)
-    assert told(gains)
-    assert crowd.look(gains)
-
-
-def test_who_comes_with_a_priority_goes_before_the_oldest_that_might_go(crowd: Crowd) -> None:
-    holder, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
-    crowd.ask({"x": 1})
-    holder.lock.close()
-    crowd.machine.released(holder)
-    assert crowd.ask({"x": 1}, priority=1).holding
-
-
-def test_who_comes_gets_what_a_priority_keeps_the_oldest_from(crowd: Crowd) -> None:
-    holder, _ = crowd.ask({"x": 1, "y": 1}), crowd.ask({"x": 1})
-    crowd.ask({"x": 1, "y": 1})
-    first = crowd.ask({"y": 1}, priority=1)
-    holder.lock.close()
-    crowd.machine.released(holder)
-    assert crowd.ask({"x": 1}).holding
-    assert crowd.look(first)
-
-
-@pytest.mark.parametrize("fits", [False, True])
-def test_who_gives_back_and_asks_again_as_those_that_watched_have_died_removes_what_it_left(
-    crowd: Crowd, strangers: Crowd, *, fits: bool
-) -> None:
-    holder, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
-    strangers.ask({"x": 1}).lock.close()
-    holder.lock.close()
-    crowd.machine.released(holder)
-    again = crowd.ask({"x": 1 if fits else 2})
-    assert again.holding == fits
-    assert not os.path.lexists(holder.lock.place)
-    assert strangers.ask({"x": 1}).holding != fits
-
-
 def test_who_finds_more_gone_than_dead_thinks_of_all(crowd: Crowd, strangers: Crowd) -> None:
     one, other = crowd.ask({"x": 1}), crowd.ask({"x": 1})
     chief, second = crowd.ask({"x": 1}), strangers.ask({"x": 1})
@@ -307,78 +137,6 @@ def test_who_finds_more_gone_than_dead_thinks_of_all(crowd: Crowd, strangers: Cr
     assert crowd.look(chief)
     assert told(second)
     assert strangers.look(second)
-
-
-def test_who_is_only_to_watch_thinks_of_all_if_one_that_it_watched_is_gone(crowd: Crowd, strangers: Crowd) -> None:
-    """As when a holder ends and is swept by who looks unprompted just before the chief looks for another reason."""
-    one, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
-    heir = crowd.ask({"x": 1})
-    second = strangers.ask({"x": 2})
-    one.lock.close()
-    assert not strangers.machine.look(second, unprompted=True)
-    assert told(heir)
-    heir.lock.drain()  # nor does it hang on that alone
-    os.write(heir.lock.fd, WATCH)
-    assert crowd.machine.look(heir)
-
-
-def dozes(crowd: Crowd, ticket: Ticket) -> bool:
-    return ticket.entry(DOZING) in crowd.machine.tickets.scan().waiting
-
-
-def test_who_is_only_to_watch_keeps_in_mind_who_does_not_move(crowd: Crowd) -> None:
-    crowd.ask({"y": 1, "z": 1})  # so the chief is not its heir
-    one, _ = crowd.ask({"x": 1}), crowd.ask({"x": 1})
-    chief, silent = crowd.ask({"y": 1}), crowd.ask({"x": 1})
-    one.lock.close()
-    assert not crowd.look(chief)
-    assert told(silent)
-    crowd.ask({})  # it goes at once, and the chief is to watch it
-    assert told(chief)
-    assert not crowd.look(chief)
-    crowd.now_s = 2.0
-    crowd.machine.look(chief, unprompted=True)
-    assert dozes(crowd, silent)
-
-
-def test_who_is_only_to_watch_takes_note_of_who_has_given_a_sign_of_life(crowd: Crowd) -> None:
-    crowd.ask({"x": 2})
-    chief, second = crowd.ask({"x": 1}), crowd.ask({"x": 1})
-    crowd.machine.look(second, unprompted=True)
-    assert told(chief)
-    assert not crowd.look(chief)
-    os.write(second.lock.fd, WATCH)
-    assert not crowd.look(second)
-    crowd.now_s = 2.0
-    os.write(chief.lock.fd, LOOK)  # in this very moment
-    crowd.machine.look(second, unprompted=True)
-    assert not dozes(crowd, chief)
-
-
-def test_who_follows_a_chief_that_has_told_others_sees_to_it_that_they_move(crowd: Crowd) -> None:
-    holder, _ = crowd.ask({"x": 2}), crowd.ask({"y": 1})
-    chief, next_one, silent = crowd.ask({"x": 1}), crowd.ask({"y": 1}), crowd.ask({"x": 1})
-    holder.lock.close()
-    assert crowd.look(chief)
-    assert told(silent)
-    assert not crowd.look(next_one)
-    crowd.now_s = 2.0
-    crowd.machine.look(next_one, unprompted=True)
-    assert dozes(crowd, silent)
-
-
-def test_who_goes_while_somebody_told_does_not_move_leaves_that_to_the_next(crowd: Crowd) -> None:
-    one, _, holder = crowd.ask({"x": 1}), crowd.ask({"x": 1}), crowd.ask({"y": 1, "z": 1})
-    chief, next_one, silent = crowd.ask({"y": 1}), crowd.ask({"y": 1, "z": 1}), crowd.ask({"x": 1})
-    one.lock.close()
-    assert not crowd.look(chief)
-    assert told(silent)
-    holder.lock.close()
-    assert crowd.look(chief)
-    assert not crowd.look(next_one)
-    crowd.now_s = 2.0
-    crowd.machine.look(next_one, unprompted=True)
-    assert dozes(crowd, silent)
 
 
 def test_a_hang_up_is_believed_only_if_the_lock_is_free(crowd: Crowd) -> None:
@@ -427,52 +185,6 @@ def test_what_the_claim_of_another_took_and_that_of_the_heir_does_not_is_left_ov
     assert crowd.look(heir)
     assert told(behind)
     assert strangers.look(behind)
-
-
-# -- the names alone ---------------------------------------------------------------------------------------------------
-
-NAMES = ("1.json", "h.1.aa", "h.2.bb.3", "w.3.cc", "w.12.ee", "w.4.dd", "2.json", ".new.w.9.ff", "notes.txt")
-KNOWN = {"1.aa": Demand(number=1, units={"x": 1}), "2.bb": Demand(number=2, units={"y": 1})}
-
-
-def found(names: Sequence[str], *, hung: Sequence[str] = ("1.aa",), watched: Sequence[str] = ()) -> Takeover | None:
-    return takeover(names, 3, watched or ("1.aa", "2.bb"), hung, KNOWN)
-
-
-def test_the_names_tell_who_has_gone_who_holds_and_who_is_next() -> None:
-    one, two = KNOWN.values()
-    assert found(NAMES) == Takeover(dead={"h.1.aa": one}, holders={"h.2.bb.3": two}, next_one="w.4.dd")
-    both = found(NAMES, hung=("1.aa", "2.bb"))
-    assert both == Takeover(dead={"h.1.aa": one, "h.2.bb.3": two}, holders={}, next_one="w.4.dd")
-    alone = found(["h.1.aa", "w.3.cc"], watched=("1.aa",))
-    assert alone == Takeover(dead={"h.1.aa": one}, holders={}, next_one="")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "w.2.ff",
-        "z.5.ff",
-        "z.2.ff",
-        "s.6.1.ff",
-        "w.5.ff+3",
-        "w.5.ff-3",
-        "w.5.1.ff",
-        "w.2.1.ff",
-        "h.9.ff",
-        "h.1.bb",
-        "w.x",
-    ],
-)
-def test_what_is_not_plain_goes_the_long_way(name: str) -> None:
-    assert found([*NAMES, name]) is None
-
-
-def test_a_hang_up_of_another_kind_goes_the_long_way() -> None:
-    assert found([name for name in NAMES if name != "h.2.bb.3"]) is None
-    assert found([name for name in NAMES if name != "h.1.aa"]) is None
-    assert found(NAMES, hung=("4.dd",), watched=("1.aa", "2.bb", "4.dd")) is None
-    assert found(NAMES, hung=()) is None
 
 
 # -- killed in the middle ----------------------------------------------------------------------------------------------
@@ -526,54 +238,3 @@ def test_what_cannot_be_swept_hinders_no_admission_but_the_next_ask(crowd: Crowd
         crowd.ask({})
     record.rmdir()
     crowd.ask({})
-
-
-# -- the average -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def gate(tmp_path: Path) -> Iterator[Gate]:
-    """A gate that is held."""
-    tmp_path.chmod(0o700)
-    with Gate.at(f"{tmp_path}/gate") as one:
-        yield one
-
-
-def test_the_average_is_one_line_that_is_written_over(gate: Gate, tmp_path: Path) -> None:
-    average = Turnaround(gate)
-    assert average.read() == read_turnaround(tmp_path) == 0
-    for turn_ns in (10**12, 7):
-        average.write(turn_ns)
-        assert average.read() == read_turnaround(tmp_path) == turn_ns
-    assert (tmp_path / "gate").read_text() == f"turnaround_ns {7:020d}\n"
-
-
-@pytest.mark.parametrize(
-    "damage", [b"", b"turnaround_ns", b"turnaround_ns " + b"x" * 20 + b"\n", b"\0" * 35, b"7" * 35]
-)
-def test_a_damaged_average_is_not_known(gate: Gate, tmp_path: Path, damage: bytes) -> None:
-    Path(gate.place).write_bytes(damage)
-    assert Turnaround(gate).read() == read_turnaround(tmp_path) == 0
-
-
-def test_a_turn_counts_for_one_in_twenty_and_the_first_for_all() -> None:
-    assert after_turn(0, 200) == 200
-    assert after_turn(200, 400) == 210
-    assert after_turn(200, 0) == 190
-
-
-def test_a_damaged_average_hinders_nobody() -> None:
-    with coordinator(x=1) as machine:
-        machine.lease({"x": 1}).release()
-        (machine_folder(os.environ) / "gate").write_bytes(b"what")
-        machine.lease({"x": 1}).release()
-        assert snapshot(machine_folder(os.environ)).turnaround_s is None
-
-
-def test_machines_on_one_folder_share_the_average(crowd: Crowd) -> None:
-    other = Machine(machine_folder(os.environ), MachineSettings())
-    holder = crowd.ask({"x": 2})
-    heir = crowd.ask({"x": 2})
-    holder.lock.close()
-    assert crowd.look(heir)
-    assert other._turnaround.read() > 0

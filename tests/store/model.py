@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from hostres.errors import Code, HostlerError
 from store import lifecycle, transitions
-from store.budgets import Ledger
 from store.clock import Clock
 from store.contracts import EventKind, Grant, GrantAction, NodeRecord, Request, RunRecord, Summary
 from store.leases import HeldLease
+from store.ledgers import Ledger
 from store.lifecycle import FINAL, IMMUTABLE, RESTING, RUN_FINAL, RunStatus, Status
 from store.limits import Limits
 from store.plans import GraphPlan, NodePlan

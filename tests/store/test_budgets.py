@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from store.amounts import COUNTERS, NOTHING, Amounts, Ask, Budget, Demand, monus, plus
-from store.budgets import Books, Change, Entry, InconsistentError, Ledger, Misfit, apply, fold, read_amounts
+from store.budgets import Books, Misfit, read_amounts
+from store.ledgers import Change, Entry, InconsistentError, Ledger, apply, fold
 from store.plans import GraphPlan, PlannedNode, RunLimits
 from store.policy import Policy
 from store.terms import Terms

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from store.agent_results import AgentResult, AgentStatus
 from store.amounts import Amounts, Ask, Budget, Demand, Usage
-from store.budgets import Change, Entry, Kept, Ledger
 from store.contracts import (
     Event,
     EventKind,
@@ -24,6 +23,7 @@ from store.contracts import (
     Summary,
 )
 from store.fields import Contract
+from store.ledgers import Change, Entry, Kept, Ledger
 from store.lifecycle import RunStatus, Status
 from store.plans import (
     AgentExecutor,

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from hostres.errors import EXIT_CODES, Code, HostlerError
-from store import database
+from store import database_file
 from store.contracts import RequestKind
-from store.database import APPLICATION_ID
+from store.database_file import APPLICATION_ID
 from store.home import Home
 from store.hosts import HostIdentity
 from store.proving import check_file
@@ -36,7 +36,7 @@ def filled(folder: Path, runs: int = 12) -> Home:
         finish_node(setting, claimed, "n3", {"text": "x" * 500})
         setting.accept(claimed, events=(NOTE,) * 20, release=True)
     setting.close()
-    database._opened.clear()  # who looks next is a new program
+    database_file._opened.clear()  # who looks next is a new program
     return setting.home
 
 
@@ -302,7 +302,7 @@ def test_whatever_byte_of_the_header_is_another_every_error_is_a_clear_one(tmp_p
             (home.root / name).unlink(missing_ok=True)
         home.database.write_bytes(good[:place] + bytes([good[place] ^ 0x21]) + good[place + 1 :])
         for action in (look, lambda: RunStore.open(home, clock=CLOCK).close()):
-            database._opened.clear()
+            database_file._opened.clear()
             try:
                 action()
             except HostlerError as error:
@@ -337,7 +337,7 @@ def test_whatever_is_damaged_nothing_wrong_is_read_and_every_error_is_a_clear_on
         for name in ("runs.db-wal", "runs.db-shm"):
             (home.root / name).unlink(missing_ok=True)
         home.database.write_bytes(broken)
-        database._opened.clear()
+        database_file._opened.clear()
         seen = everything(home)
         for key, value in seen.items():
             assert truth.get(key, value) == value

@@ -17,7 +17,8 @@ import pytest
 from hostres.errors import Code
 from store import database, log_size
 from store.contracts import EventKind
-from store.database import LOG_BYTES_KEPT, log_bytes, open_writer
+from store.database import LOG_BYTES_KEPT, open_writer
+from store.database_file import log_bytes
 from store.lifecycle import Status
 from store.limits import MIB
 from store.lock_holders import readers, writers

@@ -15,7 +15,8 @@ import pytest
 
 from hostres.errors import Code, HostlerError
 from store.contracts import RequestKind
-from store.database import APPLICATION_ID, open_writer
+from store.database import open_writer
+from store.database_file import APPLICATION_ID
 from store.home import Home
 from store.reader import Reader
 from store.requests import post

@@ -239,9 +239,9 @@ def test_a_newer_file_names_the_hostler_that_is_needed_and_nothing_is_made_besid
     said = []
 
     def look() -> None:
-        from store import database  # noqa: PLC0415
+        from store import database_file  # noqa: PLC0415
 
-        database._opened.clear()  # as in a program that has not opened it before
+        database_file._opened.clear()  # as in a program that has not opened it before
         for opens in (lambda: Reader.open(home), lambda: RunStore.open(home, clock=CLOCK)):
             with pytest.raises(HostlerError) as caught:
                 opens()

@@ -16,10 +16,10 @@ import pytest
 from hostler.__main__ import main
 from hostler.service_units import HOPELESS
 from hostres.errors import EXIT_CODES, Code
-from store import database
+from store import database_file
 from tests.store.support import Setting, finish_node, plan_of
 
-ROOT = Path(database.__file__).parents[1]
+ROOT = Path(database_file.__file__).parents[1]
 LOOKS = (["runs"], ["show", "-"], ["events", "-"])
 Captured = pytest.CaptureFixture[str]
 
@@ -32,7 +32,7 @@ def home() -> Path:
     finish_node(setting, claimed, "a", 1)
     setting.accept(claimed, release=True)
     setting.close()
-    database._opened.clear()  # who looks next is a new program
+    database_file._opened.clear()  # who looks next is a new program
     return setting.home.root
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hostler.__main__ import main
 from hostres.errors import EXIT_CODES, Code
-from store import database
+from store import database_file
 from store.home import Home
 from store.reader import Reader
 from store.schema import SCHEMA_VERSION
@@ -32,7 +32,7 @@ WRITING = (
 def home() -> Home:
     home = Home.open(Path(os.environ["HOSTLER_HOME"]), create=True)
     schema_sample.restore(OLD, home)
-    database._opened.clear()  # who looks next is a new program
+    database_file._opened.clear()  # who looks next is a new program
     return home
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from hostres.errors import Code, HostlerError
 from store.amounts import Amounts, Budget
-from store.budgets import Change, Entry, Ledger, apply
 from store.contracts import EventKind
+from store.ledgers import Change, Entry, Ledger, apply
 from store.lifecycle import Status
 from store.plans import RunLimits
 from store.proving import numbers, prove

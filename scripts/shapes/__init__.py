@@ -1,0 +1,1 @@
+"""Types of what commands print with `--json`, a module for each subject."""
