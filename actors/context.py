@@ -299,6 +299,7 @@ class Context:
             OperationFailed: There is no such type, that is no name, or there are too many.
 
         """
+        self._control.check_over()
         try:
             piece = Evidence(id=id, type=EvidenceType(type))
         except ValueError as error:
