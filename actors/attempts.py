@@ -14,7 +14,8 @@ from actors.pulse import Pulse
 from actors.scheduling.state import RunState
 from actors.secrets import mask_of
 from actors.services import Services
-from actors.work import Job, opened, write_log
+from actors.work import Job, write_log
+from actors.workspaces import opened
 from actors.worktrees import Tree
 from hostres.lease import Lease
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
@@ -106,7 +107,9 @@ class Attempts:
         home, worktrees, planned = self._services.home, self._adopt.worktrees, action.plan.workspace
         if planned is None:
             return lambda: opened(
-                home.workspace(self._run_id, action.node, action.plan_sha256), reconciling=reconciling
+                home.workspace(self._run_id, action.node, action.plan_sha256),
+                reconciling=reconciling,
+                between=control.check,
             )
         tree = Tree(
             run_id=self._run_id,

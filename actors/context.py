@@ -21,7 +21,7 @@ from actors.evidence_file import MAX_PIECES
 from actors.evidence_file import NAME as EVIDENCE_FILE
 from actors.failures import OperationFailed
 from actors.program import Completed, Tail, left_behind, process_failed
-from actors.publication import is_special, publish_file
+from actors.publication import check_source, is_special, publish_file
 from actors.worktrees import REPOSITORY_VARIABLES
 from hostres.heartbeat import HEARTBEAT_FD
 from hostres.masking import Mask
@@ -154,7 +154,7 @@ class Context:
         self,
         argv: Sequence[Argument],
         *,
-        stdin: bytes | None = None,
+        stdin: bytes | Path | None = None,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         on_stdout: Callable[[bytes], None] | None = None,
@@ -171,7 +171,8 @@ class Context:
 
         Args:
             argv: Program and arguments; never a shell string.
-            stdin: What it reads; None is /dev/null.
+            stdin: What it reads: bytes, or the file or device of a path, relative to the workspace; None is /dev/null.
+                A pipe is refused: nobody could end the wait for its writer.
             env: Added to the environment.
             cwd: Where it runs; None is the workspace.
             on_stdout: Called with each chunk of its output, on a thread of its own.
@@ -204,7 +205,7 @@ class Context:
                 lease_fds=[*([self.lease.fd] if self.lease else []), *([pipe.fd] if pipe else [])],
                 cpus=self.lease.cpus if self.lease else (),
                 niceness=self.niceness,
-                stdin=stdin,
+                stdin=self.workspace / stdin if isinstance(stdin, Path) else stdin,
                 stdout_log=logs[0] if keep_stdout else None,
                 stderr_log=logs[1],
                 on_stdout=out.feed,
@@ -259,14 +260,21 @@ class Context:
         """Give a finished file its final name, at once and whole.
 
         Args:
-            source: A file. One of this node's workspace is moved; any other is copied, since its maker still owns it.
+            source: A file, or a link to one. One of this node's workspace is moved; any other is copied, since its
+                maker still owns it.
             target: Its final name; relative to the run's folder.
 
         Returns:
             The absolute final path.
 
+        Raises:
+            OperationFailed: *source* is a folder, a pipe or a device; or *target* stands for one, or may not be
+                written; or as `before_publication`.
+            OperationAborted: This attempt was asked to stop; a copy that is under way has left nothing then.
+
         """
-        start = self.workspace / source
+        start = Path(os.path.realpath(self.workspace / source))
+        check_source(start)
         final = self.path(target)
         if is_special(final):
             raise OperationFailed(
@@ -275,7 +283,8 @@ class Context:
         if self.envelope is not None:
             check_target(self.envelope, final, self.folder)
         self.before_publication()
-        publish_file(start, final, keep=not start.resolve().is_relative_to(self.workspace.resolve()))
+        keep = not start.is_relative_to(os.path.realpath(self.workspace))
+        publish_file(start, final, keep=keep, between=self.beat)
         return final
 
     def evidence(self, id: str, type: EvidenceType | str) -> None:
@@ -290,6 +299,7 @@ class Context:
             OperationFailed: There is no such type, that is no name, or there are too many.
 
         """
+        self._control.check_over()
         try:
             piece = Evidence(id=id, type=EvidenceType(type))
         except ValueError as error:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from hostres.process import Ended
@@ -16,6 +16,10 @@ class Endable(Protocol):
         """End them all: TERM, the grace, KILL."""
 
 
+OVER: Final = "the attempt has ended"
+"""Why what is still asked in the name of one is refused."""
+
+
 class OperationAborted(BaseException):
     """This attempt was asked to stop. Not an `Exception`: an operation is not meant to catch it."""
 
@@ -26,6 +30,7 @@ class Control:
     Attributes:
         reason: Why it was asked to stop, None while it was not.
         left: What of its processes could not be ended, for people.
+        over: Whether the work has ended: a thread that it left has nothing more to say.
 
     """
 
@@ -38,11 +43,17 @@ class Control:
         self._waiting: threading.Event | None = None
         self.reason: str | None = None
         self.left: list[str] = []
+        self.over = False
 
     def check(self) -> None:
         """Raise `OperationAborted` if the attempt was asked to stop."""
         if self.reason is not None:
             raise OperationAborted(self.reason)
+
+    def check_over(self) -> None:
+        """Raise `OperationAborted` if the work has ended; one that was only asked to stop may still say something."""
+        if self.over:
+            raise OperationAborted(OVER)
 
     def wait(self, event: threading.Event) -> None:
         """Wait for *event*; an abort sets it too, so look at `reason` afterwards."""
@@ -83,6 +94,20 @@ class Control:
         with self._lock:
             trees = tuple(self._trees)
         self._end(trees, reason)
+
+    def finish(self, *, grace_s: float) -> None:
+        """Take note that the work has ended: whatever a thread that it left still runs is ended, the rest refused.
+
+        Args:
+            grace_s: Between TERM and KILL, seconds.
+
+        """
+        self.over = True
+        self.note(OVER, grace_s=grace_s)
+        with self._lock:
+            trees = tuple(self._trees)
+        if trees:
+            self._end(trees, OVER)
 
     def note(self, reason: str, *, grace_s: float = 0.0) -> None:
         """Let the attempt know that it is to stop, and end nothing; the first reason counts."""

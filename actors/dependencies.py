@@ -1,11 +1,13 @@
 """Files that a command left are results too: whoever uses them gets what was recorded, or is told."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import JsonValue
 
 from actors.failures import OperationFailed
+from hostres.regular_files import NotRegularError, open_regular
 from store.content import sha256_of
 from store.lazy_dataclass import dataclass
 from store.policy import FailureCode
@@ -41,11 +43,15 @@ def kept_files(node: str, output: JsonValue, *, hashed: bool) -> Iterator[KeptFi
                 pass
 
 
-def check_files(files: tuple[KeptFile, ...]) -> None:
+def check_files(files: tuple[KeptFile, ...], *, between: Callable[[], object]) -> None:
     """Refuse to go on with a file that is not what was recorded.
 
     The size is looked at always, the digest where another host made the file: reading all of it again within one run
     would double the work for nothing.
+
+    Args:
+        files: What the input of an attempt refers to.
+        between: Called before each piece that is read; what it raises ends this.
 
     Raises:
         OperationFailed: conflict, naming the node and its output.
@@ -53,10 +59,13 @@ def check_files(files: tuple[KeptFile, ...]) -> None:
     """
     for file in files:
         try:
-            size = file.path.stat().st_size
-            same = size == file.bytes and (not file.hashed or sha256_of(file.path) == file.sha256)
+            with open_regular(file.path) as opened:
+                size = os.fstat(opened.fileno()).st_size
+                same = size == file.bytes and (not file.hashed or sha256_of(opened, between=between) == file.sha256)
         except FileNotFoundError:
             raise _lost(file, "is gone") from None
+        except NotRegularError as error:
+            raise _lost(file, f"{error.strerror} any more") from None
         if not same:
             raise _lost(file, "is not what it was when the node completed")
 

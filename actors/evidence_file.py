@@ -1,7 +1,5 @@
 """What a command reports as evidence: a JSON list of {id, type} in the file that HOSTLER_EVIDENCE names."""
 
-import os
-import stat
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from actors.failures import OperationFailed
 from hostres.errors import HostlerError
+from hostres.regular_files import NotRegularError, open_regular
 from store.policy import FailureCode
 from store.terms import Evidence
 from store.values import parse_json
@@ -29,16 +28,14 @@ def read_evidence(path: Path) -> list[Evidence]:
 
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open_regular(path, follow=False) as file:
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         return []
+    except NotRegularError as error:
+        raise _malformed(str(error.strerror)) from error
     except OSError as error:
         raise _malformed(f"cannot be read: {error.strerror}") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise _malformed("is no file")
-    with os.fdopen(descriptor, "rb") as file:
-        data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise _malformed(f"has more than {MAX_BYTES} bytes")
     try:

@@ -15,6 +15,7 @@ from actors.actions import (
     SpendingRecorded,
     SpendingRefused,
 )
+from actors.context import LEFT_BEHIND_GRACE_S
 from actors.control import Control
 from actors.failures import OperationFailed
 from actors.host_messages import Died
@@ -113,6 +114,7 @@ class Executor:
             )
         finally:
             current_lease.reset(outer)
+        self._control.finish(grace_s=LEFT_BEHIND_GRACE_S)  # before the lease is given back
         self._ended(masked(outcome, mask_of(self._job.plan)))
 
     def _ended(self, outcome: Outcome) -> None:
@@ -180,10 +182,13 @@ class Port:
 
     def open_workspace(self) -> Path:
         """Return the workspace, without what an earlier attempt left in it; a reconciliation wants just that."""
+        self._control.check_over()  # by now it may be that of another attempt
         return self._workspace()
 
     def progress(self, fraction: float | None, text: str, speed: float | None, left_s: float | None) -> None:
         """Pass progress on, as often as is any use; it is a sign of life as well."""
+        if self._control.over:
+            return
         self.beat()
         if self._pace.due(fraction):
             shown = own_mask().text(text)
@@ -217,6 +222,7 @@ class Port:
 
     def spend(self, usage: Usage) -> None:
         """Wait until what this attempt has spent is durably recorded; one that is stopped may still say so."""
+        self._control.check_over()
         answer = _Answer()
         said = SpendingReported(node=self._node, attempt=self._attempt, usage=usage, reply_to=answer)
         self._ask(said, answer, unheard=UNRECORDED)

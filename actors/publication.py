@@ -3,19 +3,39 @@
 import errno
 import os
 import secrets
-import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
+from actors.failures import OperationFailed
+from hostres.regular_files import NotRegularError, open_regular
 from hostres.replacement import sync
+from store.policy import FailureCode
 
 COPY_BYTES: Final = 1 << 20
 NO_UNNAMED_FILES: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL})
 """What file systems answer that cannot make a file without a name."""
 
 
-def publish_file(source: Path, target: Path, *, keep: bool) -> None:
+def check_source(source: Path) -> None:
+    """Refuse to publish what is no file.
+
+    A folder cannot take the place of another one in one step, so its name would not stand for all of it or nothing.
+
+    Raises:
+        OperationFailed: invalid-data, with what it is.
+        OSError: It is not there, or cannot be read.
+
+    """
+    try:
+        open_regular(source).close()
+    except NotRegularError as error:
+        todo = "publish its files one by one" if error.errno == errno.EISDIR else "publish a file that is finished"
+        raise OperationFailed(FailureCode.INVALID_DATA, f"{source} {error.strerror}", todo) from error
+
+
+def publish_file(source: Path, target: Path, *, keep: bool, between: Callable[[], object] = lambda: None) -> None:
     """Publish *source* as *target*: its bytes are on the disk before the name is.
 
     A copy is made in a file without a name, which vanishes with its maker; so a kill in mid copy leaves nothing. The
@@ -23,25 +43,27 @@ def publish_file(source: Path, target: Path, *, keep: bool) -> None:
     longest legal length works.
 
     Args:
-        source: A finished file.
+        source: A finished file; what is no file is refused, see `check_source`.
         target: Absolute; missing folders are made; an existing file is replaced.
         keep: Whether *source* stays, as it must where another node made it; otherwise it is moved where it can be.
+        between: Called before each piece that is copied; what it raises ends this, and nothing has the final name.
 
     Raises:
         OSError: The disk is full, the folder is not writable, the name is too long…; nothing has the final name then.
 
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not keep and _moved(source, target):
-        sync(target.parent)
-        return
-    beside = target.parent / f".hostler-{secrets.token_hex(6)}"
-    try:
-        _copy(source, beside)
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with open_regular(source) as reading:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not keep and _moved(reading, source, target):
+            sync(target.parent)
+            return
+        beside = target.parent / f".hostler-{secrets.token_hex(6)}"
+        try:
+            _copy(reading, beside, between)
+            beside.replace(target)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
     sync(target.parent)
 
 
@@ -53,8 +75,8 @@ def is_special(target: Path) -> bool:
         return False
 
 
-def _moved(source: Path, target: Path) -> bool:
-    sync(source)
+def _moved(reading: BinaryIO, source: Path, target: Path) -> bool:
+    os.fsync(reading.fileno())
     try:
         source.replace(target)
     except OSError as error:
@@ -64,11 +86,13 @@ def _moved(source: Path, target: Path) -> bool:
     return True
 
 
-def _copy(source: Path, beside: Path) -> None:
+def _copy(reading: BinaryIO, beside: Path, between: Callable[[], object]) -> None:
     unnamed = _open_unnamed(beside.parent)
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC) if unnamed is None else unnamed
-    with source.open("rb") as reading, os.fdopen(descriptor, "wb") as writing:
-        shutil.copyfileobj(reading, writing, COPY_BYTES)
+    with os.fdopen(descriptor, "wb") as writing:
+        while piece := reading.read(COPY_BYTES):
+            between()
+            writing.write(piece)
         writing.flush()
         os.fchmod(descriptor, os.fstat(reading.fileno()).st_mode & 0o777)
         os.fsync(descriptor)

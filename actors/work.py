@@ -2,7 +2,6 @@
 
 import logging
 import os
-import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import JsonValue, ValidationError
 from actors.agent_requests import AgentTask
 from actors.assignment import Assignment, Host
 from actors.calling import dumped, given
+from actors.command_outputs import output_of
 from actors.context import Context
 from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files
@@ -24,7 +24,6 @@ from actors.outcomes import Aborted, Found, Outcome, Value
 from actors.secrets import name_of, resolved
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
-from store.content import sha256_of
 from store.lazy_dataclass import dataclass
 from store.plans import AgentExecutor, CommandExecutor, NodePlan, OperationExecutor
 from store.policy import FailureCode, Isolation, Policy
@@ -82,15 +81,15 @@ def perform(job: Job, control: Control) -> Outcome:
 
     """
     try:
-        check_files(job.files)
+        check_files(job.files, between=control.check)
         context = Context(job.assignment, control=control, host=job.host, lease=job.lease)
         if job.previous is None and in_worker(job.code, job.plan.policy):
             return _in_worker(job, context, control)
         if isinstance(job.plan.executor, AgentExecutor):
             return _agent(job, context, control)
         call = _prepared(job, context)
-    except (ValidationError, HostlerError, OperationFailed, OSError) as error:
-        return failed_by(fault_of(error), dispatched=False)
+    except (OperationAborted, ValidationError, HostlerError, OperationFailed, OSError) as error:
+        return _not_begun(error, control)
     try:
         value = call()
         if isinstance(value, Found):
@@ -109,6 +108,13 @@ def perform(job: Job, control: Control) -> Outcome:
     if len(data) > limit:
         return failed_by(too_large(len(data), limit), dispatched=True)
     return Value(value=value, data=data, sha256=digest_bytes(Domain.OUTPUT, data), evidence=context.brought)
+
+
+def _not_begun(error: BaseException, control: Control) -> Outcome:
+    """Return what has come of an attempt that never got as far as its own code or program."""
+    if isinstance(error, OperationAborted):
+        return Aborted(reason=control.reason or "cancel", left=tuple(control.left), dispatched=False)
+    return failed_by(fault_of(error), dispatched=False)
 
 
 def in_worker(code: Operation | Compute | None, policy: Policy) -> bool:
@@ -180,7 +186,9 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
     )
     for piece in read_evidence(context.evidence_file):
         context.evidence(piece.id, piece.type)
-    outputs = {name: _output(context.workspace, name, path) for name, path in executor.outputs.items()}
+    outputs = {
+        name: output_of(context.workspace, name, path, between=context.beat) for name, path in executor.outputs.items()
+    }
     return {"exit_code": completed.code, "outputs": cast("JsonValue", outputs)}
 
 
@@ -222,21 +230,6 @@ def _word(value: Any) -> str:
     return str(value)
 
 
-def _output(workspace: Path, name: str, path: str) -> dict[str, JsonValue]:
-    file = (workspace / path).resolve()
-    if not file.is_relative_to(workspace.resolve()):
-        raise OperationFailed(
-            FailureCode.INVALID_DATA,
-            f"output {name} lies outside the workspace: {path}",
-            "let the command write the file itself into its workspace",
-        )
-    if not file.is_file():
-        raise OperationFailed(
-            FailureCode.MALFORMED_OUTPUT, f"the command left no file {path} for its output {name}", "look at its log"
-        )
-    return {"path": str(file), "bytes": file.stat().st_size, "sha256": sha256_of(file)}
-
-
 def write_log(path: Path, text: str) -> None:
     """Keep *text* as a private log; that it cannot be kept must not hide what it tells of."""
     try:
@@ -245,19 +238,3 @@ def write_log(path: Path, text: str) -> None:
             file.write(text[-MAX_TRACEBACK_BYTES:].encode("utf-8", "backslashreplace"))
     except OSError:
         log.warning("the log %s could not be written", path, exc_info=True)
-
-
-def opened(workspace: Path, *, reconciling: bool) -> Path:
-    """Return a workspace as an attempt begins with it; a reconciliation wants just what an earlier one left."""
-    if not reconciling:
-        _empty(workspace)
-    return workspace
-
-
-def _empty(workspace: Path) -> None:
-    """Remove what an earlier attempt left in its workspace: a half-made file must not look like a result."""
-    for entry in workspace.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()

@@ -4,18 +4,25 @@ Nothing of the caller's surroundings counts: no variable of git's, no configurat
 no prompt, no network. What the repository's own configuration says about its files (filters, line ends) does.
 """
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from actors.control import Control
 from hostres.errors import Code, HostlerError
 from hostres.leftovers import NODE, RUN
+from hostres.process import Ended, Left
 
 LIMIT_S: Final = 300.0
 """No single question to git takes longer; a large checkout may take minutes."""
+
+KILLED_WITHIN_S: Final = 5.0
+"""How long a killed process may take to be gone; only one that the disk keeps waiting takes any time."""
 
 LONGEST: Final = 2000
 """Characters of git's own words that are repeated."""
@@ -61,13 +68,16 @@ class Git:
         folder: Where it lies; git does not look for it further up.
         run_id: The run for which it is asked, so that what is left of a dead host is found.
         node: The node.
+        control: Of the attempt for which it is asked: where that is asked to stop, git is ended, and whoever waits for
+            its answer leaves by `OperationAborted`.
 
     """
 
-    def __init__(self, folder: Path, *, run_id: str, node: str) -> None:
+    def __init__(self, folder: Path, *, run_id: str, node: str, control: Control | None = None) -> None:
         self.folder = folder
         self._run_id = run_id
         self._node = node
+        self._control = control or Control()
 
     def text(self, *words: str, stdin: bytes | None = None) -> str:
         """Return what git prints, without the line end."""
@@ -102,29 +112,54 @@ class Git:
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         argv = [_program(), "--no-pager", "--literal-pathspecs", *settings, *words]
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 argv,
                 cwd=self.folder,
                 env=self._environment(),
-                input=stdin if stdin is not None else b"",
-                capture_output=True,
-                timeout=LIMIT_S,
-                check=False,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
-        except subprocess.TimeoutExpired as error:
-            raise GitError(f"git {words[0]} in {self.folder} did not end within {LIMIT_S:g} s") from error
         except OSError as error:
             raise GitError(f"git cannot be run in {self.folder}: {error.strerror}") from error
-        if done.returncode not in codes:
-            why = _said(done.stderr) or f"exit code {done.returncode}"
+        asked = _Asked(process)
+        with process, self._control.supervising(asked):
+            try:
+                out, err = process.communicate(stdin if stdin is not None else b"", timeout=LIMIT_S)
+            except subprocess.TimeoutExpired as error:
+                asked.end(grace_s=0.0, reason="time")
+                raise GitError(f"git {words[0]} in {self.folder} did not end within {LIMIT_S:g} s") from error
+        self._control.check()
+        if process.returncode not in codes:
+            why = _said(err) or f"exit code {process.returncode}"
             raise GitError(f"git {words[0]} in {self.folder}: {why}"[:LONGEST])
-        return done
+        return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         above = {"GIT_CEILING_DIRECTORIES": str(self.folder.parent)}
         return {**kept, **_ENVIRONMENT, **above, RUN: self._run_id, NODE: self._node}
+
+
+class _Asked:
+    """Git at work, as an abort finds it."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+
+    def end(self, *, grace_s: float, reason: str) -> Ended:  # noqa: ARG002 - git has no log to tell it in
+        """End it and what it has started: TERM, at which it takes its lock files away, the grace, KILL."""
+        for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, KILLED_WITHIN_S)):
+            if self._process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, number)
+            try:
+                self._process.wait(wait_s)
+            except subprocess.TimeoutExpired:
+                continue
+            return Ended(exit=None, left=())
+        return Ended(exit=None, left=(Left(pid=self._process.pid, command="git"),))
 
 
 def _said(stderr: bytes) -> str:

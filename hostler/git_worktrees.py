@@ -46,7 +46,7 @@ class GitWorktrees:
         claimed = self._claimed(tree, control)
         if isinstance(claimed, Ready):
             return Path(claimed.record.path or "")
-        made = self._made(tree, claimed)
+        made = self._made(tree, claimed, control)
         self._before_publish()
         try:
             self._claims.publish(tree.run_id, made)
@@ -87,17 +87,17 @@ class GitWorktrees:
             give_up = min(give_up or float("inf"), now + said.left_ms / 1000)
             Event().wait(min(_LOOK_S, max(0.001, give_up - now)))
 
-    def _made(self, tree: Tree, claimed: Mine) -> WorkspaceRecord:
+    def _made(self, tree: Tree, claimed: Mine, control: Control) -> WorkspaceRecord:
         try:
             private = self._home.workspace(tree.run_id, tree.node, tree.plan_sha256)
             path = private / _name(claimed.record)
-            git = Git(repository_of(tree), run_id=tree.run_id, node=tree.node)
+            git = Git(repository_of(tree), run_id=tree.run_id, node=tree.node, control=control)
             base_commit = commit_of(git, tree.workspace.base)
             if claimed.before is not None:
                 self._remove_tree(git, tree.run_id, claimed.before)
             _empty(private)
             git.ask("worktree", "add", "--quiet", "--detach", "--no-guess-remote", str(path), base_commit)
-            inside = Git(path, run_id=tree.run_id, node=tree.node)
+            inside = Git(path, run_id=tree.run_id, node=tree.node, control=control)
             status = path.stat(follow_symlinks=False)
             return claimed.record.model_copy(
                 update={

@@ -1,7 +1,5 @@
 """Reading a file that a person names: a regular one, and not an endless one."""
 
-import os
-import stat
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +7,7 @@ from pydantic import JsonValue
 
 from hostler.refusals import about, invalid
 from hostres.errors import HostlerError
+from hostres.regular_files import NotRegularError, open_regular
 from store.policy import MIB
 from store.values import parse_json
 
@@ -27,11 +26,10 @@ def read_bounded(path: Path, *, what: str = "") -> bytes:
 
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not make it wait
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise invalid(f"{what}{path} is not a regular file", "give a file")
+        with open_regular(path) as file:
             data = file.read(MAX_BYTES + 1)
+    except NotRegularError as error:
+        raise invalid(f"{what}{path} is not a regular file", "give a file") from error
     except OSError as error:
         raise invalid(f"{what}{path} cannot be read: {error.strerror}", "check the path and its permissions") from error
     if len(data) > MAX_BYTES:

@@ -132,7 +132,7 @@ class Lease:
             argv: The program and its arguments.
             env: Added to this process's environment.
             cwd: Its working folder.
-            stdin: What it reads: bytes, or the file of a path; nothing by default.
+            stdin: What it reads: bytes, or the file or device of a path; nothing by default.
             stdout_log: File that keeps its output, bounded.
             stderr_log: File that keeps its error output, bounded.
             on_stdout: Called with each piece of output; by default it goes to our own.
@@ -179,7 +179,7 @@ class Lease:
             check: Raise if it fails.
             env: Added to this process's environment.
             cwd: Its working folder.
-            stdin: What it reads: bytes, or the file of a path; nothing by default.
+            stdin: What it reads: bytes, or the file or device of a path; nothing by default.
             on_stdout: Called with each piece of output; by default it goes to our own.
             on_stderr: Likewise.
 

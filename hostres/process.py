@@ -158,7 +158,7 @@ class Supervised:
             lease_fds: Descriptors of leases that it inherits, and all it starts with them.
             cpus: Numbers of the only CPUs it may use, and all it starts with it; any by default.
             niceness: How far it stands behind others, and all it starts with it; None leaves it beside this process.
-            stdin: What it reads: bytes, or the file of a path; nothing by default.
+            stdin: What it reads: bytes, or the file or device of a path; nothing by default. A pipe is refused.
             stdout_log: File that keeps its output, bounded.
             stderr_log: File that keeps its error output, bounded.
             on_stdout: Called with each piece of output, on the thread that attends to it.

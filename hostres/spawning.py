@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Final, Protocol
 
 from hostres import posix_spawn
+from hostres.regular_files import open_source
 
 _PYTHON_IGNORES: Final = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
 """Ignored by every Python; `subprocess` resets them."""
@@ -83,13 +84,14 @@ def spawn(
         cwd: Its working folder.
         leases: Descriptors that it inherits; no others.
         feed: Whether its input is a pipe.
-        source: The file that is its input; without that and *feed* there is none.
+        source: The file or device that is its input; without that and *feed* there is none.
 
     Raises:
+        HostlerError: *source* is a pipe or a folder (invalid-data).
         OSError: It cannot be started.
 
     """
-    with open(source or os.devnull, "rb", buffering=0) as file:  # noqa: PTH123  one or the other
+    with open(os.devnull, "rb", buffering=0) if source is None else open_source(source) as file:  # noqa: PTH123
         if signals_need_reset():
             if posix_spawn.library() is not None and all(fd > 2 for fd in leases):
                 return _Spawned(words, program, environment, cwd, leases, None if feed else file.fileno())

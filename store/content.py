@@ -9,8 +9,9 @@ import hashlib
 import os
 import re
 import secrets
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from hostres.errors import Code, HostlerError
 from hostres.folders import open_private
@@ -27,12 +28,18 @@ HASH_BYTES: Final = 1 << 20
 _SHA256: Final = re.compile(SHA256_PATTERN.strip("^$"))
 
 
-def sha256_of(path: Path) -> str:
-    """Return the digest of a file's bytes."""
+def sha256_of(file: BinaryIO, *, between: Callable[[], object] = lambda: None) -> str:
+    """Return the digest of a file's bytes.
+
+    Args:
+        file: Open, at its start.
+        between: Called before each piece of it; what it raises ends this, however much is left.
+
+    """
     sha256 = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(HASH_BYTES):
-            sha256.update(piece)
+    while piece := file.read(HASH_BYTES):
+        between()
+        sha256.update(piece)
     return sha256.hexdigest()
 
 

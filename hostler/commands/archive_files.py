@@ -1,13 +1,13 @@
 """The archive that a command is given: which word names one, and opening it."""
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from hostres.errors import Code, HostlerError
+from hostres.regular_files import NotRegularError, open_regular
 from store.patterns import NEWEST, PREFIX
 
 
@@ -30,14 +30,14 @@ def open_archive(path: Path) -> Iterator[BinaryIO]:
 
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_regular(path)
     except FileNotFoundError:
         raise HostlerError(Code.NOT_FOUND, f"there is no file {path}", "check the path") from None
+    except NotRegularError:
+        what = f"{path} is not a regular file"
+        raise HostlerError(Code.INVALID_DATA, what, "give what `hostler export` wrote") from None
     except OSError as error:
         what = f"{path} cannot be read: {error.strerror}"
         raise HostlerError(Code.INVALID_DATA, what, "check the path and its permissions") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise HostlerError(Code.INVALID_DATA, f"{path} is not a regular file", "give what `hostler export` wrote")
-    with os.fdopen(descriptor, "rb") as file:
+    with file:
         yield file

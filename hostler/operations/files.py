@@ -1,8 +1,6 @@
 """Give results their final names."""
 
-import hashlib
 from pathlib import Path
-from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,9 +8,9 @@ from actors.context import Context, OperationFailed
 from actors.publication import is_special
 from hostler.authoring import operation
 from hostler.operations.ffmpeg import require_file
+from hostres.regular_files import open_regular
+from store.content import sha256_of
 from store.policy import Effect, FailureCode, Policy, Resume
-
-CHUNK_BYTES: Final = 1 << 20
 
 
 class _Model(BaseModel):
@@ -96,12 +94,8 @@ def _published(ctx: Context, source: Path, target: Path) -> Path:
 
 
 def _digest(ctx: Context, path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            ctx.check_cancelled()
-            digest.update(chunk)
-    return digest.hexdigest()
+    with open_regular(path) as file:
+        return sha256_of(file, between=ctx.check_cancelled)
 
 
 def _same(ctx: Context, target: Path, size: int, sha256: str) -> bool:

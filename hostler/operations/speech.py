@@ -81,7 +81,7 @@ class Transcript(_Model):
 def transcribe(ctx: Context, input: TranscribeInput) -> Transcript:
     """Write down what is said in a file, as subtitles, as text and as segments."""
     sound = require_file(ctx, input.audio)
-    model = find_model(ctx.folder, input.model)
+    model = find_model(ctx.folder, input.model, between=ctx.check_cancelled)
     result = ctx.workspace / "segments.json"
     result.unlink(missing_ok=True)
     argv = [

@@ -6,15 +6,16 @@ where the model came as a package, compared with the package's own record; once 
 """
 
 import base64
-import hashlib
 import importlib
 import importlib.metadata
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from actors.context import OperationFailed
+from store.content import sha256_of
 from store.policy import FailureCode
 
 PACKAGE_PREFIX: Final = "package:"
@@ -27,12 +28,13 @@ WALKED_VERSIONS: Final = frozenset({4, 5, 6})
 _checked: set[tuple[str, int, int, int, int]] = set()
 
 
-def find_model(ctx_path: Path, model: str) -> Path:
+def find_model(ctx_path: Path, model: str, *, between: Callable[[], object] = lambda: None) -> Path:
     """Return the folder of a model that is whole.
 
     Args:
         ctx_path: Folder against which a relative folder resolves.
         model: A folder, or `package:NAME` for a Python package with a `get_model_path()`.
+        between: Called before each piece of a file that is read to its end; what it raises ends this.
 
     Raises:
         OperationFailed: The package is not installed, or the model is incomplete.
@@ -41,10 +43,10 @@ def find_model(ctx_path: Path, model: str) -> Path:
     if model.startswith(PACKAGE_PREFIX):
         package = model.removeprefix(PACKAGE_PREFIX)
         folder = _packaged(package)
-        require_whole(folder, recorded_digests(package, folder))
+        require_whole(folder, recorded_digests(package, folder), between=between)
     else:
         folder = ctx_path / model
-        require_whole(folder, {})
+        require_whole(folder, {}, between=between)
     return folder
 
 
@@ -79,12 +81,13 @@ def recorded_digests(package: str, folder: Path) -> dict[str, str]:
     return digests
 
 
-def require_whole(folder: Path, digests: dict[str, str]) -> None:
+def require_whole(folder: Path, digests: dict[str, str], *, between: Callable[[], object] = lambda: None) -> None:
     """Return if every file of the model is there in full.
 
     Args:
         folder: The model's folder.
         digests: File name → SHA-256 (hex), for those that are known.
+        between: As of `find_model`.
 
     Raises:
         OperationFailed: "model incomplete", and what of it.
@@ -103,10 +106,10 @@ def require_whole(folder: Path, digests: dict[str, str]) -> None:
         raise _incomplete(folder, f"{VOCABULARIES[0]} is missing")
     for path in (folder / name for name in (*REQUIRED, *VOCABULARIES)):
         if path.is_file():
-            _require_whole_file(path, digests.get(path.name))
+            _require_whole_file(path, digests.get(path.name), between)
 
 
-def _require_whole_file(path: Path, sha256: str | None) -> None:
+def _require_whole_file(path: Path, sha256: str | None, between: Callable[[], object]) -> None:
     status = path.stat()
     identity = (str(path), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     if identity in _checked:
@@ -115,7 +118,7 @@ def _require_whole_file(path: Path, sha256: str | None) -> None:
         if path.suffix == ".bin" and not ends_where_it_says(file, status.st_size):
             raise _incomplete(path.parent, f"{path.name} is cut at {status.st_size} bytes")
         file.seek(0)
-        if sha256 is not None and hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+        if sha256 is not None and sha256_of(file, between=between) != sha256:
             raise _incomplete(path.parent, f"{path.name} is not the file that its package was made with")
     _checked.add(identity)
 

@@ -1,7 +1,7 @@
 """Files that a run told of: not what is stored, but what a person may have moved, changed or thrown away since."""
 
+import os
 import sqlite3
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -10,6 +10,7 @@ import orjson
 from pydantic import JsonValue
 
 from hostres.errors import HostlerError
+from hostres.regular_files import NotRegularError, open_regular
 from store.content import Content, sha256_of
 from store.home import Home, node_folder
 from store.lifecycle import Status
@@ -61,12 +62,15 @@ def _look(key: str, path: str, size: int, sha256: str) -> Note | None:
     shown = printable(path)
     told = f"node {key} left {size} bytes, sha256 {sha256}"
     try:
-        status = Path(path).stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size != size or sha256_of(Path(path)) != sha256:
-            return Note(absence=Absence.FILE_CHANGED, node=key, path=shown, what=f"{told}; it holds something else now")
+        with open_regular(Path(path)) as file:
+            same = os.fstat(file.fileno()).st_size == size and sha256_of(file) == sha256
+    except NotRegularError:
+        same = False
     except (OSError, ValueError):
         return Note(absence=Absence.FILE_MISSING, node=key, path=shown, what=f"{told}; it is not there now")
-    return None
+    if same:
+        return None
+    return Note(absence=Absence.FILE_CHANGED, node=key, path=shown, what=f"{told}; it holds something else now")
 
 
 def _missing_logs(

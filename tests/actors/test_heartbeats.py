@@ -137,9 +137,9 @@ class Heard:
         self.told.append(message)
 
 
-def port(scheduler: Heard, pulse: Pulse | None) -> Port:
+def port(scheduler: Heard, pulse: Pulse | None, control: Control | None = None) -> Port:
     return Port(
-        node="a", attempt=2, scheduler=scheduler, control=Control(), logs=lambda _: Path("/"),
+        node="a", attempt=2, scheduler=scheduler, control=control or Control(), logs=lambda _: Path("/"),
         workspace=lambda: Path("/"), reconciling=False, pulse=pulse,
     )  # fmt: skip
 
@@ -155,6 +155,15 @@ def test_progress_is_a_sign_of_life_and_a_beat_alone_is_told_to_nobody() -> None
     assert [(each.fraction, each.attempt) for each in heard.told] == [(0.5, 2)], "at most a few a second"
     assert pulse.taken(TakePulse(node="a", attempt=2, after_s=0.0), running=True).beats == 3
     port(heard, None).beat()
+
+
+def test_progress_of_an_attempt_that_has_ended_is_told_to_nobody() -> None:
+    """A thread that it left may go on with it, and its node may run again by then."""
+    heard, control = Heard(), Control()
+    host = port(heard, None, control)
+    control.finish(grace_s=0)
+    host.progress(0.5, "late", None, None)
+    assert heard.told == []
 
 
 class Sent:

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from actors import publication
-from actors.publication import publish_file
+from actors.context import OperationFailed
+from actors.control import Control, OperationAborted
+from actors.publication import check_source, publish_file
+from store.policy import FailureCode
 from tests.support import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,7 +128,7 @@ def test_a_full_disk_leaves_nothing_under_the_final_name(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr(publication.shutil, "copyfileobj", full)
+    monkeypatch.setattr(publication.os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
         publish_file(source, target, keep=True)
     assert os.listdir(target.parent) == []
@@ -139,3 +142,30 @@ def test_a_name_of_the_longest_legal_length_can_be_published(tmp_path):
     assert len(target.name.encode()) == 255
     publish_file(source, target, keep=True)
     assert target.read_text() == "whole"
+
+
+def test_a_copy_ends_with_the_next_piece_after_a_stop_and_leaves_nothing(tmp_path):
+    source, target = made(tmp_path)
+    os.truncate(source, 64 << 20)
+    control, pieces = Control(), 0
+
+    def between() -> None:
+        nonlocal pieces
+        control.check()
+        pieces += 1
+        if pieces == 3:
+            control.note("timeout")
+
+    with pytest.raises(OperationAborted):
+        publish_file(source, target, keep=True, between=between)
+    assert pieces == 3
+    assert os.listdir(target.parent) == []
+
+
+@pytest.mark.parametrize(("make", "todo"), [(os.mkdir, "its files one by one"), (os.mkfifo, "a file that is finished")])
+def test_what_is_no_file_is_refused_by_name_with_what_to_do(tmp_path, make, todo):
+    make(tmp_path / "x")
+    with pytest.raises(OperationFailed, match=f"{tmp_path}/x is a .*, not a file") as told:
+        check_source(tmp_path / "x")
+    assert told.value.code is FailureCode.INVALID_DATA
+    assert todo in told.value.todo

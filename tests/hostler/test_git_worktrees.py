@@ -1,6 +1,7 @@
 """Worktrees of attempts: made once, by one; taken over from the dead and the slow; never where something else lies."""
 
 import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from actors.control import Control, OperationAborted
@@ -23,6 +25,7 @@ from store.workspace import GitWorkspace
 from store.workspace_claims import Busy, Mine, Ready, WorkspaceClaims
 from tests.hostler.git_support import Repository
 from tests.store.support import Setting
+from tests.support import until
 
 PLAN = "a" * 64
 
@@ -183,6 +186,42 @@ def test_who_waits_for_another_maker_can_be_stopped(scene: Scene) -> None:
     control.note("cancel")
     with pytest.raises(OperationAborted):
         scene.trees("host-a").open(scene.tree, control, anew=True)
+
+
+def test_a_checkout_that_takes_long_is_ended_with_its_attempt_and_can_be_made_again(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that git started goes with it."""
+    real, pid = shutil.which("git"), tmp_path / "pid"
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *"worktree add"*) sleep 600 & echo $! > {pid}; wait;; *) exec {real} "$@";; esac\n'
+    )
+    slow.chmod(0o700)
+    control = Control()
+
+    def stop() -> None:
+        until(lambda: pid.exists() and pid.read_text().strip())
+        control.abort("cancel", grace_s=60)
+
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+        stopping = threading.Thread(target=stop)
+        stopping.start()
+        with pytest.raises(OperationAborted):
+            scene.trees().open(scene.tree, control, anew=True)
+        stopping.join(60)
+    until(lambda: not runs(int(pid.read_text())))
+    assert scene.trees().open(replace(scene.tree, attempt=2), Control(), anew=True).is_dir()
+
+
+def runs(pid: int) -> bool:
+    """Say whether a process still runs; one that only waits for its new parent to reap it does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.mark.parametrize(

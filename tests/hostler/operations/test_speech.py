@@ -27,7 +27,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the script that runs in place of the transcriber; a test fills it."""
     script = tmp_path / "fake.py"
     monkeypatch.setattr(speech, "TRANSCRIBER", script)
-    monkeypatch.setattr(speech, "find_model", lambda folder, model: folder / model)
+    monkeypatch.setattr(speech, "find_model", lambda folder, model, **_: folder / model)
     return script
 
 
@@ -163,7 +163,7 @@ def test_the_real_engine_calls_a_model_it_cannot_load_so(tmp_path: Path, monkeyp
     model = here.folder / "m"
     model.mkdir()
     (model / "model.bin").write_bytes(b"\x06\0\0\0nothing")
-    monkeypatch.setattr(speech, "find_model", lambda folder, name: folder / name)
+    monkeypatch.setattr(speech, "find_model", lambda folder, name, **_: folder / name)
     with pytest.raises(OperationFailed) as caught:
         transcribe(here.ctx, TranscribeInput(audio="a.wav", model="m"))
     assert caught.value.code is FailureCode.UNAVAILABLE

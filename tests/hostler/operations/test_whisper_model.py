@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from actors.context import OperationFailed
+from actors.control import Control, OperationAborted
 from hostler.operations import whisper_model
 from hostler.operations.whisper_model import ends_where_it_says, find_model, recorded_digests, require_whole
 from store.policy import FailureCode
@@ -119,6 +120,14 @@ def test_a_file_that_differs_from_the_packages_record_is_refused(folder: Path) -
     (folder / "model.bin").write_bytes(data)
     with pytest.raises(OperationFailed, match=r"model\.bin is not the file that its package was made with"):
         require_whole(folder, {"model.bin": digest})
+
+
+def test_checking_a_model_ends_with_the_next_piece_after_a_stop(folder: Path) -> None:
+    """A large one takes seconds to read, and the node holds its claims meanwhile."""
+    control = Control()
+    control.note("cancel")
+    with pytest.raises(OperationAborted):
+        require_whole(folder, {"model.bin": "0" * 64}, between=control.check)
 
 
 def test_a_packages_own_record_is_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
