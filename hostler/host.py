@@ -26,7 +26,7 @@ from actors.supervisor import Parts, Supervisor
 from actors.threads import WorkThreads
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
-from hostler.hosted_run import Outcome, Run
+from hostler.hosted_run import Run
 from hostler.principal import principal
 from hostler.progress_notes import ProgressNotes
 from hostler.run_code import RunCode, find_code
@@ -38,6 +38,7 @@ from hostres.errors import Code, HostlerError, unavailable
 from hostres.lease import Lease
 from hostres.masking import own_mask
 from store.approvals import Refused, Standing, judge
+from store.claiming import OwnedError
 from store.clock import SystemClock
 from store.contracts import Request, RequestKind, RunRecord
 from store.home import Home
@@ -250,9 +251,19 @@ class Host:
         found = (code.operations, code.computes, entries)
         return self._adopt(run_id, *found, lacking=code.lacking, entrusted=entrusted)
 
-    def operate(self, run_id: str) -> Outcome:
-        """Take up what people asked of a run that no host works on, and hand it back; see `answer`."""
-        return self.answer(run_id).wait()
+    def operate(self, run_id: str) -> bool:
+        """Take up what people asked of a run that no host works on, and hand it back; see `answer`.
+
+        Returns:
+            Whether it was this host. Another one may have taken the run up a moment before, and may have it only for
+            a moment: whoever wants an answer looks for it, and asks again where there is none.
+
+        """
+        try:
+            self.answer(run_id).wait()
+        except OwnedError:
+            return False
+        return True
 
     def answer(self, run_id: str) -> Run:
         """Begin to take up what people asked of a run that no host works on; nothing of it is started.

@@ -334,20 +334,18 @@ class Worker:
             event = reader.answer(run_id, request_id)
             if event is not None:
                 return event
-            if reader.run(run_id).owned:
+            if reader.run(run_id).owned or not self._operate(run_id):
                 time.sleep(next(looks, _LOOKS_S[-1]))
-                continue
-            from hostler.host import Host  # noqa: PLC0415 (slow, and not needed beside a host of the run)
-
-            with Host(config=self._config) as host:
-                try:
-                    host.operate(run_id)
-                except HostlerError as error:
-                    if error.code is not Code.CONFLICT or not reader.run(run_id).owned:
-                        raise
         raise HostlerError(
             Code.UNAVAILABLE, f"the host of {run_id} has not answered in {ANSWER_S:g} s", "ask again; it is not lost"
         )
+
+    def _operate(self, run_id: str) -> bool:
+        """Take up what was asked of a run; say whether it was done here, and not by another who was first."""
+        from hostler.host import Host  # noqa: PLC0415 (slow, and not needed beside a host of the run)
+
+        with Host(config=self._config) as host:
+            return host.operate(run_id)
 
     def _work(self, home: Home, reader: WorkReader, lease: TakenWork) -> Work:
         run = reader.run(lease.run_id)
