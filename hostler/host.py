@@ -190,7 +190,7 @@ class Host:
 
         """
         if submission_key is not None:
-            arguments.text(submission_key, name="submission_key")
+            arguments.stored_text(submission_key, name="submission_key")
         if submission_key is not None and not 0 < len(submission_key) <= MAX_SUBMISSION_KEY:
             what = f"a submission key of {len(submission_key)} characters"
             raise HostlerError(Code.INVALID_DATA, what, f"give it 1 to {MAX_SUBMISSION_KEY}")
@@ -242,6 +242,7 @@ class Host:
                 unavailable, the disk is full; then nothing was changed.
 
         """
+        arguments.stored_text(run_id, name="run_id")
         refuse_if_full(self._home)
         code, entries, needing = self._code(run_id, MAY_RUN)
         if not accept_incompatible:
@@ -271,6 +272,7 @@ class Host:
         What an interrupted attempt did is for its operation to find out; where that cannot be had here, its node is
         left to whoever resumes the run.
         """
+        arguments.stored_text(run_id, name="run_id")
         try:
             code, entries, _ = self._code(run_id, NEEDS_CODE)
         except HostlerError:  # what is stored of it is damaged
@@ -281,9 +283,13 @@ class Host:
         """Ask durably for a run, or for a node and what depends on it, to be cancelled.
 
         Raises:
-            HostlerError: not-found; conflict, if it has ended, or this principal may not ask it.
+            HostlerError: not-found; conflict, if it has ended, or this principal may not ask it; invalid-data.
 
         """
+        arguments.stored_text(run_id, name="run_id")
+        if node is not None:
+            arguments.stored_text(node, name="node")
+        arguments.stored_text(reason, name="reason")
         from hostler.asking import ask_to_cancel  # noqa: PLC0415 - few cancel
 
         with Reader.open(self._home) as reader:
@@ -303,7 +309,7 @@ class Host:
         """
         if self._closed:
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host")
-        return self._coordinator.lease(claims, wait=wait, name=name)
+        return self._coordinator.lease(claims, wait=wait, name=arguments.stored_text(name, name="name"))
 
     def drain(self, *, grace_s: float = GRACE_S) -> None:
         """Take up nothing more, give what runs *grace_s* seconds, hand the runs back; returns at once."""

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from actors.actions import RunLeft
-from hostler import Host, OperationFailed, Policy, operation, workflow
+from hostler import Host, OperationFailed, Policy, Worker, load, operation, workflow
 from hostler.config import Config
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
@@ -322,6 +323,40 @@ def test_a_cancel_that_was_refused_leaves_a_run_that_a_person_can_cancel():
             until(lambda: store.answer(run.run_id, named))
         run.cancel("enough")
         assert run.wait(timeout=60).status is RunStatus.CANCELLED
+
+
+ODD: Any = ["\ud800", b"x", 5, ["x"]]
+TEXTS: list[tuple[str, Callable[[Host, Any, Any], Any]]] = [
+    ("submission_key", lambda host, _, odd: host.submit(reading_chain, length=1, submission_key=odd)),
+    ("folder", lambda host, _, odd: host.submit(reading_chain, length=1, folder=odd)),
+    ("run_id", lambda host, _, odd: host.resume(odd)),
+    ("run_id", lambda host, _, odd: host.operate(odd)),
+    ("run_id", lambda host, _, odd: host.cancel(odd)),
+    ("node", lambda host, run, odd: host.cancel(run.run_id, node=odd)),
+    ("reason", lambda host, run, odd: host.cancel(run.run_id, reason=odd)),
+    ("reason", lambda _, run, odd: run.cancel(odd)),
+    ("name", lambda host, _, odd: host.lease({"cpu": 1}, name=odd)),
+    ("workflow", lambda *given: load(given[-1], folder=Path("/"))),
+    ("name", lambda *given: Worker(given[-1])),
+    ("run", lambda *given: Worker("ann", run=given[-1])),
+    ("work", lambda *given: Worker("ann").beat(given[-1])),
+    ("work", lambda *given: Worker("ann").submit(given[-1], {})),
+    ("reason", lambda *given: Worker("ann").give_back("work", reason=given[-1])),
+]
+
+
+def test_a_text_that_is_none_or_cannot_be_stored_is_refused_by_its_name():
+    """In one line; it was an exception of whatever library met it first."""
+    with Host() as host:
+        run = host.submit(buys)
+        assert not run.wait(timeout=60).final
+        for name, asked in TEXTS:
+            for odd in ODD:
+                with pytest.raises(HostlerError) as caught:
+                    asked(host, run, odd)
+                assert caught.value.code is Code.INVALID_DATA, (name, odd)
+                assert name in caught.value.what
+                assert str(caught.value).encode().isascii(), (name, odd)
 
 
 def test_what_cannot_be_cancelled_is_refused_and_leaves_nothing_in_the_store(monkeypatch):
