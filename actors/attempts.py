@@ -20,6 +20,7 @@ from actors.worktrees import Tree
 from hostres.lease import Lease
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
 from store.references import references
+from store.words import secrets_of_plan
 
 
 class Attempts:
@@ -60,6 +61,8 @@ class Attempts:
         def logs(stream: str) -> Path:
             return home.log_path(self._run_id, action.node, action.attempt, stream)
 
+        authored = self._state.nodes[action.node].planned.input
+        secrets = secrets_of_plan(action.plan.executor, authored)
         port = Port(
             node=action.node,
             attempt=action.attempt,
@@ -72,13 +75,14 @@ class Attempts:
         )
         job = Job(
             plan=action.plan,
+            authored=authored,
             given=action.given if isinstance(action, Dispatch) else None,
             code=self._code(action),
             previous=previous,
             entry=self._adopt.entry,
             files=() if reconciling else self._files(action),
             task=action.task if isinstance(action, Dispatch) else None,
-            write_log=lambda stream, text: write_log(logs(stream), mask_of(action.plan).text(text)),
+            write_log=lambda stream, text: write_log(logs(stream), mask_of(secrets.values()).text(text)),
             assignment=Assignment(
                 run_id=self._run_id,
                 node=action.node,

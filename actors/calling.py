@@ -32,24 +32,33 @@ def dumped(result: Any, output_type: type[BaseModel] | None) -> JsonValue:
 
     Args:
         result: What it gave.
-        output_type: The model of its output, None for any JSON value.
+        output_type: The model of its output, None for any JSON value, in which models may stand.
 
     Raises:
         pydantic.ValidationError: It does not fit the model.
         HostlerError: A number in it is not finite, or it is nested too deeply (invalid-data).
 
     """
-    if output_type is None:
-        return cast("JsonValue", result)
-    if not isinstance(result, output_type):
+    if output_type is not None and not isinstance(result, output_type):
         result = output_type.model_validate(result)
     try:
-        _refuse_non_finite(result.model_dump(), "$")  # as JSON, pydantic writes NaN under `Any` as null
-        return cast("JsonValue", result.model_dump(mode="json"))
+        return cast("JsonValue", _plain(result, "$"))
     except (RecursionError, ValueError) as error:  # pydantic's own bound is a plain ValueError, none of its own
         if not isinstance(error, RecursionError) and (type(error) is not ValueError or "depth" not in str(error)):
             raise
         raise HostlerError(Code.INVALID_DATA, "$: nested too deeply", "put it in a file and give its path") from None
+
+
+def _plain(value: Any, path: str) -> Any:
+    """Return *value* with the models in its lists and dicts as JSON; whoever stores it finds what is none."""
+    if isinstance(value, BaseModel):
+        _refuse_non_finite(value.model_dump(), path)  # as JSON, pydantic writes NaN under `Any` as null
+        return value.model_dump(mode="json")
+    if type(value) is list:
+        return [each if type(each) in _FINITE else _plain(each, f"{path}[{index}]") for index, each in enumerate(value)]
+    if type(value) is dict:
+        return {key: each if type(each) in _FINITE else _plain(each, f"{path}.{key}") for key, each in value.items()}
+    return value
 
 
 def _refuse_non_finite(value: Any, path: str) -> None:

@@ -33,6 +33,7 @@ from hostres.logs import Cut
 from hostres.masking import own_mask
 from store.amounts import Usage
 from store.policy import FailureCode
+from store.words import secrets_of_plan
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +116,8 @@ class Executor:
         finally:
             current_lease.reset(outer)
         self._control.finish(grace_s=LEFT_BEHIND_GRACE_S)  # before the lease is given back
-        self._ended(masked(outcome, mask_of(self._job.plan)))
+        secrets = secrets_of_plan(self._job.plan.executor, self._job.authored)
+        self._ended(masked(outcome, mask_of(secrets.values())))
 
     def _ended(self, outcome: Outcome) -> None:
         returned = self._returned(outcome)

@@ -1,31 +1,19 @@
 """Secrets of a node: references to variables of the host's environment, resolved only when its program starts."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pydantic import JsonValue
 
 from actors.failures import OperationFailed
 from actors.outcomes import Aborted, Exact, Failed, Found, Outcome, Prepared, Value
 from hostres.masking import MARKED, Mask
-from store.plans import AgentExecutor, CommandExecutor, NodePlan
 from store.policy import FailureCode
 from store.values import Domain, canonical, digest_bytes
 
-REFERENCE: Final = "$secret"
-"""`{"$secret": NAME}` stands for the value that the variable NAME has where the program is started."""
-
-
 _PLAIN: Final = Mask()
-
-
-def name_of(value: Any) -> str | None:
-    """Return the variable that a secret reference names; None if it is none."""
-    if isinstance(value, Mapping) and set(value) == {REFERENCE} and isinstance(value[REFERENCE], str):
-        return value[REFERENCE]
-    return None
 
 
 def resolved(name: str) -> str:
@@ -45,9 +33,9 @@ def resolved(name: str) -> str:
     return value
 
 
-def mask_of(plan: NodePlan) -> Mask:
-    """Return the mask for all that comes of carrying out *plan*."""
-    values = tuple(_values(plan))
+def mask_of(names: Iterable[str]) -> Mask:
+    """Return the mask for all that comes of carrying out a plan that names these secrets."""
+    values = tuple(os.environ[name] for name in names if name in os.environ)
     return Mask.of(os.environ, values) if values or MARKED in os.environ else _PLAIN
 
 
@@ -75,16 +63,6 @@ def masked_plan(answer: Prepared | Exact | Failed, mask: Mask) -> Prepared | Exa
             todo="let the operation read the secret itself when it runs",
         )
     return answer
-
-
-def _values(plan: NodePlan) -> Iterator[str]:
-    if not isinstance(plan.executor, CommandExecutor | AgentExecutor) or not isinstance(plan.input, dict):
-        return
-    given = plan.input.get("env")
-    for value in given.values() if isinstance(given, dict) else ():
-        name = name_of(value)
-        if name is not None and name in os.environ:
-            yield os.environ[name]
 
 
 def _masked_value(outcome: Value, mask: Mask) -> Value:

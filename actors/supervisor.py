@@ -44,6 +44,7 @@ from actors.threads import WorkThreads
 from actors.timer import Timer
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError, unavailable
+from store.claiming import OwnedError
 from store.clock import Clock
 from store.home import Home
 from store.hosts import HostIdentity
@@ -256,7 +257,7 @@ class Supervisor(Shell):
         if not self._is_latest(message.run_id, message.number):
             return
         run_id, run = message.run_id, self._runs[message.run_id]
-        taken = message.error.code is Code.CONFLICT
+        taken = isinstance(message.error, OwnedError)
         if taken and run.handed_back is not None:  # whoever has it now answers what came in
             self._report(run_id, run.handed_back)
         elif taken and self._draining is None and time.monotonic() < run.patient_until:

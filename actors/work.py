@@ -21,13 +21,14 @@ from actors.evidence_file import VARIABLE, read_evidence
 from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, failed_by, fault_of, fault_of_code, too_large
 from actors.operations import Compute, Entry, Operation, Previous, Reconciliation
 from actors.outcomes import Aborted, Found, Outcome, Value
-from actors.secrets import name_of, resolved
+from actors.secrets import resolved
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from store.lazy_dataclass import dataclass
 from store.plans import AgentExecutor, CommandExecutor, NodePlan, OperationExecutor
-from store.policy import FailureCode, Isolation, Policy
+from store.policy import Isolation, Policy
 from store.values import Domain, canonical, digest_bytes
+from store.words import Words, words_of
 
 EntryOf = Callable[[Operation | Compute], Entry]
 
@@ -42,6 +43,7 @@ class Job:
     """What a dispatched attempt needs.
 
     Attributes:
+        authored: The input of its node as whoever wrote the graph plan wrote it, with its references.
         given: Canonical bytes of the input of the plan, where they are at hand.
         code: The operation or compute of the plan; None for a command.
         previous: The attempt whose outcome is to be found out; None makes an attempt.
@@ -57,6 +59,7 @@ class Job:
     """
 
     plan: NodePlan
+    authored: JsonValue = None
     given: bytes | None = None
     code: Operation | Compute | None
     previous: Previous | None = None
@@ -148,7 +151,8 @@ def _prepared(job: Job, context: Context) -> Callable[[], JsonValue | Found]:
                 return partial(_reconciled, operation, context, argument, job.previous)
             return lambda: dumped(operation.function(context, argument), operation.output_type)
         case CommandExecutor() as command, _:
-            return lambda: _command(context, command, cast("dict[str, Any]", job.plan.input))
+            words = words_of(command, job.authored, job.plan.input)
+            return lambda: _command(context, command, words, cast("dict[str, Any]", job.plan.input).get("value"))
         case executor, _:
             raise HostlerError(Code.CONFLICT, f"this host has no {executor.kind} for it", "resume it where it is")
 
@@ -169,20 +173,18 @@ def _reconciled(operation: Operation, context: Context, argument: Any, previous:
     return dumped(result, operation.output_type)
 
 
-def _command(context: Context, executor: CommandExecutor, given: dict[str, Any]) -> JsonValue:
+def _command(context: Context, executor: CommandExecutor, words: Words, value: JsonValue) -> JsonValue:
     """Run a command node: {argv, env, stdin, value} in, {exit_code, outputs} out."""
-    argv = [_word(word) for word in given["argv"]]
-    stdin = given.get("stdin")
+    secrets = _secrets(words)
     given_files = {VARIABLE: str(context.evidence_file), INPUT: str(context.input_file)}
-    if given.get("value") is not None:
-        context.input_file.write_bytes(orjson.dumps(given["value"]))
-    plain, secrets = _environment(given)
+    if value is not None:
+        context.input_file.write_bytes(orjson.dumps(value))
     completed = context.run(
-        argv,
-        env=plain | secrets | given_files,
+        words.argv,
+        env={**words.env} | secrets | given_files,
         secrets=tuple(secrets.values()),
         cwd=context.path(executor.cwd) if executor.cwd is not None else None,
-        stdin=stdin.encode() if isinstance(stdin, str) else None,
+        stdin=None if words.stdin is None else words.stdin.encode(),
     )
     for piece in read_evidence(context.evidence_file):
         context.evidence(piece.id, piece.type)
@@ -195,11 +197,12 @@ def _command(context: Context, executor: CommandExecutor, given: dict[str, Any])
 def _agent(job: Job, context: Context, control: Control) -> Outcome:
     from actors.agent_work import perform_agent  # noqa: PLC0415 - likewise
 
-    given = cast("dict[str, Any]", job.plan.input)
+    words = words_of(job.plan.executor, job.authored, job.plan.input)
     return perform_agent(
         job.plan,
-        [_word(word) for word in given["argv"]],
-        *_environment(given),
+        list(words.argv),
+        {**words.env},
+        _secrets(words),
         task=job.task or AgentTask(),
         context=context,
         control=control,
@@ -207,27 +210,14 @@ def _agent(job: Job, context: Context, control: Control) -> Outcome:
     )
 
 
-def _environment(given: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the variables that a program is given, those that are secret apart.
+def _secrets(words: Words) -> dict[str, str]:
+    """Return the variables of a program that are secrets, with their values.
 
     Raises:
         OperationFailed: The environment of this host has not got one of these.
 
     """
-    named = {name: name_of(text) for name, text in (given.get("env") or {}).items()}
-    secrets = {name: resolved(secret) for name, secret in named.items() if secret is not None}
-    plain = {name: _word(text) for name, text in (given.get("env") or {}).items() if name not in secrets}
-    return plain, secrets
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise OperationFailed(
-            FailureCode.INVALID_DATA,
-            f"an argument is {type(value).__name__}, not text or a number",
-            "refer to a field that holds text",
-        )
-    return str(value)
+    return {name: resolved(variable) for name, variable in words.secrets.items()}
 
 
 def write_log(path: Path, text: str) -> None:

@@ -163,8 +163,8 @@ def compute(name: str | None = None) -> Callable[[Callable[..., Any]], Compute]:
 def compute(name: str | Callable[..., Any] | None = None) -> Compute | Callable[[Callable[..., Any]], Compute]:
     """Make trusted code of a function `(input) -> value` of the workflow's own file.
 
-    It runs from the stored copy of that file. Its input and its value are JSON, or pydantic models where the
-    annotations say so; its policy is derived.
+    It runs from the stored copy of that file. Its input is JSON, or the pydantic model that annotates it. It returns
+    JSON, in which models may stand; a model that annotates its value checks it. Its policy is derived.
 
     Args:
         name: Its name in the plan; the function's name by default.

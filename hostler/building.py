@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import JsonValue, ValidationError
 
 from actors.operations import Compute, Operation
-from actors.secrets import REFERENCE, name_of
 from hostler.agent_nodes import (
     AGENT_INPUT,
     AGENT_OUTPUT,
@@ -46,7 +45,9 @@ from store.plans import (
     OperationExecutor,
 )
 from store.policy import Effect, Heartbeat, Policy, Resume, Retry
+from store.references import SECRET
 from store.terms import Terms
+from store.words import secret_named
 from store.workspace import GitWorkspace
 
 if TYPE_CHECKING:
@@ -407,11 +408,11 @@ class Build:
 
     def _variable(self, value: Any, subject: str, name: str) -> JsonValue:
         """Return a variable of a command: a word, or the name of a secret that it gets only when it starts."""
-        secret = name_of(value)
+        secret = secret_named(value)
         if secret is None:
             return self._word(value, subject, "env", name)
         check_variable(secret, f"{subject}: env.{name}")
-        return {REFERENCE: secret}
+        return {SECRET: secret}
 
     def _own(self, handle: NodeHandle, subject: str) -> NodeHandle:
         if handle.build is not self:

@@ -26,7 +26,7 @@ COMMAND_INPUT: Final[Schema] = {
     "properties": {
         "argv": {"type": "array", "items": WORD},
         "env": {"type": "object", "additionalProperties": WORD},
-        "stdin": WORD,
+        "stdin": {"type": "string"},
     },
     "additionalProperties": True,
 }

@@ -14,7 +14,7 @@ from hostler.limits import MAX_NODES
 from hostler.retention_settings import RetentionSettings, retention_settings
 from hostler.service_settings import ServiceSettings
 from hostler.state_folder import state_folder
-from hostres.configuration import configuration_path, read_configuration, refuse_wrong
+from hostres.configuration import configuration_path, read_configuration
 from hostres.folders import machine_folder
 from hostres.settings import MachineSettings, machine_of
 from store.lazy_dataclass import dataclass
@@ -80,10 +80,10 @@ class Config:
         path = configuration_path(environ)
         settings = read_configuration(path)
         if settings:
-            from hostler.configuration_keys import keys_for  # noqa: PLC0415 - most have no such file
+            from hostler.configuration_keys import check_configuration  # noqa: PLC0415 - most have no such file
 
-            refuse_wrong(path, settings, keys_for(settings))
-        own_rules, on_terminal = _authority(settings, path)
+            check_configuration(path, settings)
+        own_rules, on_terminal = _authority(settings)
         return cls(
             home=state_folder(environ),
             machine_folder=machine_folder(environ),
@@ -98,10 +98,10 @@ class Config:
         )
 
 
-def _authority(settings: Mapping[str, Any], path: Path) -> "tuple[tuple[Rule, ...], bool]":
+def _authority(settings: Mapping[str, Any]) -> "tuple[tuple[Rule, ...], bool]":
     if "authority" not in settings:
         return (), False
     from hostler.authority import read_authority  # noqa: PLC0415 - most files have no such section
 
-    read = read_authority(settings, path)
+    read = read_authority(settings)
     return read.rules, read.on_terminal

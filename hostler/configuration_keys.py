@@ -1,14 +1,18 @@
-"""All keys of the configuration: name, right values, default, meaning and unit of each. Pure.
+"""All keys of the configuration: name, right values, default, meaning and unit of each.
 
-This table checks the file, docs/configuration.md is compared with it, and `hostler doctor` goes through it.
+This table checks the file, docs/configuration.md is compared with it, and `hostler doctor` goes through it. It loads
+little, since `hostler exec` checks a file of several sections by it too.
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from hostler.authority_keys import AUTHORITY_KEYS, check_rules
 from hostler.limits import MAX_NODES
 from hostler.retention_settings import age_seconds
-from hostres.keys import Key, Number, Table, Whole
+from hostres.configuration import refuse_wrong
+from hostres.keys import Key, Number, Whole
 from hostres.machine_keys import MACHINE_KEYS
 
 HOUR_S: Final = 3600
@@ -75,21 +79,23 @@ SERVICE_KEYS: Final = (
     ),
     Key("service.log_files", Whole(0, 100), "so many older logs are kept", default="3", unit="files"),
 )
-_LIGHT: Final = (*MACHINE_KEYS, *LIMITS_KEYS, *RETENTION_KEYS, *SERVICE_KEYS)
+KEYS: Final = (*MACHINE_KEYS, *LIMITS_KEYS, *RETENTION_KEYS, *SERVICE_KEYS, *AUTHORITY_KEYS)
+"""Every key, section by section."""
 
 
-def all_keys() -> tuple[Key, ...]:
-    """Return every key, section by section."""
-    return keys_for({"authority"})
+def check_configuration(path: Path, settings: Mapping[str, Any]) -> None:
+    """Refuse a file that holds what nobody knows, a value that is not right, or rules that do not go together.
 
+    Args:
+        path: Where it is.
+        settings: Its content.
 
-def keys_for(sections: Collection[str]) -> tuple[Key, ...]:
-    """Return the keys that a file needs which has those sections: of authority rules only where there are some."""
-    if "authority" not in sections:
-        return (*_LIGHT, Key("authority", Table(), ""))
-    from hostler.authority import AUTHORITY_KEYS  # noqa: PLC0415 - most files have no such section
+    Raises:
+        HostlerError: invalid-data, or invalid-profile for a value of `[machine]`: with file, line and what is right.
 
-    return (*_LIGHT, *AUTHORITY_KEYS)
+    """
+    refuse_wrong(path, settings, KEYS)
+    check_rules(settings, path)
 
 
 def key_row(key: Key) -> tuple[str, str, str, str]:

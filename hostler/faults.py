@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from hostler.handles import MisusedHandleError
 from hostler.refusals import first_problem, invalid, one_line
 from hostres.errors import HostlerError, describe
 
@@ -53,9 +54,15 @@ def naming_line(workflow: "Workflow") -> Iterator[None]:
     """Turn what a workflow function raises into one line; refusals of ours already name the node."""
     try:
         yield
+    except MisusedHandleError as error:
+        raise _fault_in(workflow, error) from error
     except HostlerError:
         raise
     except (Exception, SystemExit) as error:
-        function = workflow.function
-        filenames = {function.__code__.co_filename} if function is not None else set()
-        raise as_fault(error, filenames, f"workflow {workflow.id}") from error
+        raise _fault_in(workflow, error) from error
+
+
+def _fault_in(workflow: "Workflow", error: BaseException) -> HostlerError:
+    function = workflow.function
+    filenames = {function.__code__.co_filename} if function is not None else set()
+    return as_fault(error, filenames, f"workflow {workflow.id}")

@@ -7,12 +7,11 @@ from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, JsonValue
 
-from actors.secrets import REFERENCE as SECRET
 from hostler.graph_files import Graph, Node
 from hostler.refusals import invalid, listed, place
 from hostres.errors import HostlerError
 from hostres.suggestions import nearest
-from store.references import INPUT, REF
+from store.references import INPUT, MARKERS, REF
 from store.terms import Terms
 from store.workspace import GitWorkspace
 
@@ -69,7 +68,7 @@ def misspelt_references(
             yield from misspelt_references(each, inputs, (*at, index))
     elif isinstance(document, dict):
         for name, value in document.items():
-            if name.startswith(REFERENCE) and len(document) == 1 and name not in (REF, INPUT, SECRET):
+            if name.startswith(REFERENCE) and len(document) == 1 and name not in MARKERS:
                 if isinstance(value, dict) and "node" in value and value.keys() <= {"node", "path"}:
                     yield Unknown((*at, name), (REF,))
                 elif isinstance(value, str) and value in inputs:

@@ -26,7 +26,7 @@ from actors.supervisor import Parts, Supervisor
 from actors.threads import WorkThreads
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
-from hostler.hosted_run import Outcome, Run
+from hostler.hosted_run import Run
 from hostler.principal import principal
 from hostler.progress_notes import ProgressNotes
 from hostler.stored_code import code_of, entries_of
@@ -38,6 +38,7 @@ from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.lease import Lease
 from store.approvals import Refused, Standing, judge
+from store.claiming import OwnedError
 from store.clock import SystemClock
 from store.contracts import Request, RequestKind
 from store.home import Home
@@ -221,6 +222,7 @@ class Host:
                 unavailable, the disk is full; then nothing was changed.
 
         """
+        arguments.stored_text(run_id, name="run_id")
         refuse_if_full(self._home)
         code, entries, needing = code_of(self._home, run_id, MAY_RUN)
         if not accept_incompatible:
@@ -230,9 +232,19 @@ class Host:
         found = (code.operations, code.computes, entries)
         return self._adopt(run_id, *found, lacking=code.lacking, entrusted=entrusted, patience_s=BRIEFLY_S)
 
-    def operate(self, run_id: str) -> Outcome:
-        """Take up what people asked of a run that no host works on, and hand it back; see `answer`."""
-        return self.answer(run_id).wait()
+    def operate(self, run_id: str) -> bool:
+        """Take up what people asked of a run that no host works on, and hand it back; see `answer`.
+
+        Returns:
+            Whether it was this host. Another one may have taken the run up a moment before, and may have it only for
+            a moment: whoever wants an answer looks for it, and asks again where there is none.
+
+        """
+        try:
+            self.answer(run_id).wait()
+        except OwnedError:
+            return False
+        return True
 
     def answer(self, run_id: str) -> Run:
         """Begin to take up what people asked of a run that no host works on; nothing of it is started.
@@ -240,6 +252,7 @@ class Host:
         What an interrupted attempt did is for its operation to find out; where that cannot be had here, its node is
         left to whoever resumes the run.
         """
+        arguments.stored_text(run_id, name="run_id")
         try:
             code, entries, _ = code_of(self._home, run_id, NEEDS_CODE)
         except HostlerError:  # what is stored of it is damaged
@@ -250,9 +263,13 @@ class Host:
         """Ask durably for a run, or for a node and what depends on it, to be cancelled.
 
         Raises:
-            HostlerError: not-found; conflict, if it has ended, or this principal may not ask it.
+            HostlerError: not-found; conflict, if it has ended, or this principal may not ask it; invalid-data.
 
         """
+        arguments.stored_text(run_id, name="run_id")
+        if node is not None:
+            arguments.stored_text(node, name="node")
+        arguments.stored_text(reason, name="reason")
         from hostler.asking import ask_to_cancel  # noqa: PLC0415 - few cancel
 
         with Reader.open(self._home) as reader:
@@ -272,7 +289,7 @@ class Host:
         """
         if self._closed:
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host")
-        return self._coordinator.lease(claims, wait=wait, name=name)
+        return self._coordinator.lease(claims, wait=wait, name=arguments.stored_text(name, name="name"))
 
     def drain(self, *, grace_s: float = GRACE_S) -> None:
         """Take up nothing more, give what runs *grace_s* seconds, hand the runs back; returns at once."""

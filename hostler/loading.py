@@ -4,12 +4,12 @@ import os
 import re
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from hostler.bundles import Bundle
 from hostler.code_space import open_space
 from hostler.places import Place, import_place, run_space
-from hostler.refusals import invalid, listed
+from hostler.refusals import invalid, listed, require_utf8
 from hostler.run_code import code_for_run
 from hostler.workflows import Workflow
 from hostres.suggestions import did_you_mean
@@ -37,6 +37,10 @@ def load(text: str, *, folder: Path) -> Workflow:
         HostlerError: It is missing, broken or ambiguous (invalid-data, one line naming file and line).
 
     """
+    given: Any = text
+    if not isinstance(given, str):
+        raise invalid(f"{given!r} names no workflow", FORMS)
+    require_utf8(text, "the workflow")
     python = PYTHON_FILE.fullmatch(text)
     if python is not None:
         path = _existing(folder, python["file"])

@@ -44,7 +44,7 @@ def new_record(compiled: Compiled, *, submission_key: str | None, at: str) -> Ru
 
 
 def _check_submission_key(key: str) -> None:
-    arguments.text(key, name="submission_key")
+    arguments.stored_text(key, name="submission_key")
     if not 0 < len(key) <= MAX_SUBMISSION_KEY:
         what = f"a submission key of {len(key)} characters"
         raise HostlerError(Code.INVALID_DATA, what, f"give it 1 to {MAX_SUBMISSION_KEY}")

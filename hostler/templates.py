@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel, JsonValue
 
 from hostler.refusals import invalid, place, require_utf8
-from store.references import INPUT, REF, Reference, references
+from store.references import REF, Reference, references
 
 DEEPEST: Final = 100
 
@@ -83,15 +83,3 @@ def located_references(template: JsonValue, at: Path = ()) -> Iterator[tuple[Pat
         for index, each in enumerate(template):
             if type(each) in (dict, list):
                 yield from located_references(each, (*at, index))
-
-
-def marker(template: JsonValue) -> str | None:
-    """Return the first `$ref` or `$input` that a plain value holds, None where it holds none."""
-    if isinstance(template, dict):
-        for name in (REF, INPUT):
-            if name in template:
-                return name
-        return next((found for each in template.values() if (found := marker(each))), None)
-    if isinstance(template, list):
-        return next((found for each in template if (found := marker(each))), None)
-    return None

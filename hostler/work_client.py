@@ -22,6 +22,7 @@ from actors.agent_requests import AgentTask, agent_request
 from hostler.config import Config
 from hostler.principal import principal
 from hostler.stored_runs import opened
+from hostres.arguments import stored_text
 from hostres.clock import boot_id
 from hostres.errors import Code, HostlerError
 from store.agent_results import Malformed, read_result
@@ -127,6 +128,9 @@ class Worker:
             HostlerError: invalid-data.
 
         """
+        stored_text(name, name="name")
+        if run is not None:
+            stored_text(run, name="run")
         if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
             raise HostlerError(
                 Code.INVALID_DATA,
@@ -227,9 +231,10 @@ class Worker:
             reason: Why, for people.
 
         Raises:
-            HostlerError: conflict, if it is no longer this worker's.
+            HostlerError: conflict, if it is no longer this worker's; invalid-data.
 
         """
+        stored_text(reason, name="reason")
         key = _key_of(work)
         run_id, node, attempt = parse_key(key)
         with self._reading() as (home, reader):
@@ -334,20 +339,18 @@ class Worker:
             event = reader.answer(run_id, request_id)
             if event is not None:
                 return event
-            if reader.run(run_id).owned:
+            if reader.run(run_id).owned or not self._operate(run_id):
                 time.sleep(next(looks, _LOOKS_S[-1]))
-                continue
-            from hostler.host import Host  # noqa: PLC0415 (slow, and not needed beside a host of the run)
-
-            with Host(config=self._config) as host:
-                try:
-                    host.operate(run_id)
-                except HostlerError as error:
-                    if error.code is not Code.CONFLICT or not reader.run(run_id).owned:
-                        raise
         raise HostlerError(
             Code.UNAVAILABLE, f"the host of {run_id} has not answered in {ANSWER_S:g} s", "ask again; it is not lost"
         )
+
+    def _operate(self, run_id: str) -> bool:
+        """Take up what was asked of a run; say whether it was done here, and not by another who was first."""
+        from hostler.host import Host  # noqa: PLC0415 (slow, and not needed beside a host of the run)
+
+        with Host(config=self._config) as host:
+            return host.operate(run_id)
 
     def _work(self, home: Home, reader: WorkReader, lease: TakenWork) -> Work:
         run = reader.run(lease.run_id)
@@ -406,7 +409,7 @@ def parse_key(key: str) -> tuple[str, str, int]:
 
 
 def _key_of(work: Work | str) -> str:
-    return work if isinstance(work, str) else work.key
+    return work.key if isinstance(work, Work) else stored_text(work, name="work")
 
 
 def _external_nodes(plan: GraphPlan) -> dict[str, PlannedNode]:

@@ -12,11 +12,12 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from hostler.annotations import annotation_of
 from hostler.refusals import about, first_problem, invalid, listed
 from hostler.schemas import ANYTHING, Schema, takes_text
-from hostler.templates import as_template, marker
+from hostler.templates import as_template
 from hostres.errors import HostlerError
 from hostres.suggestions import nearest
 from store.lazy_dataclass import dataclass
 from store.plans import RunLimits
+from store.references import marker_in
 from store.values import check
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ class Workflow:
                 received[name] = declared.default
             else:
                 try:
-                    received[name] = declared.check(as_template(given[name], lambda _: NotImplemented))
+                    plain = as_template(given[name], lambda _: NotImplemented)
+                    _refuse_markers(plain)
+                    received[name] = declared.check(plain)
                 except HostlerError as error:
                     raise about(subject, error) from error
             recorded[name] = _as_json(received[name], subject)
@@ -140,16 +143,19 @@ def _as_json(value: Any, subject: str) -> JsonValue:
     try:
         plain: JsonValue = to_jsonable_python(value)
         check(plain)
+        _refuse_markers(plain)
     except HostlerError as error:
         raise about(subject, error) from error
     except (PydanticSerializationError, ValueError) as error:
         raise invalid(f"{subject}: {error}", "give a value that JSON can hold") from error
-    found = marker(plain)
-    if found is not None:
-        raise invalid(
-            f"{subject} holds an object with the key {found}, which has a meaning in plans", "rename that key"
-        )
     return plain
+
+
+def _refuse_markers(value: JsonValue) -> None:
+    """Refuse an input that could be taken for what only the author of the workflow may say."""
+    found = marker_in(value)
+    if found is not None:
+        raise invalid(f"it holds an object with the key {found}, which has a meaning in plans", "rename that key")
 
 
 def declared_inputs(function: Callable[..., Any], names: Mapping[str, Any], subject: str) -> dict[str, Input]:

@@ -125,6 +125,25 @@ def text(value: Any, *, name: str) -> str:
     raise invalid(name, value, "give text")
 
 
+def stored_text(value: Any, *, name: str) -> str:
+    """Return a text that is stored, or looked for in what is stored: of whole characters.
+
+    Args:
+        value: What was given.
+        name: Of the argument.
+
+    Raises:
+        HostlerError: `invalid-data`.
+
+    """
+    given = text(value, name=name)
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise invalid(name, value, "give whole characters; this one has half of one, which UTF-8 cannot hold") from None
+    return given
+
+
 def invalid(name: str, value: Any, todo: str, *, code: Code = Code.INVALID_DATA) -> HostlerError:
     """Return what is said of an argument of a wrong type."""
     return HostlerError(code, f"{name} is {value!r:.200}", todo)

@@ -49,7 +49,20 @@ def machine_settings(environ: Mapping[str, str]) -> MachineSettings:
 
     """
     path = configuration_path(environ)
-    settings = read_configuration(path)
+    return checked_machine(read_configuration(path), path)
+
+
+def checked_machine(settings: Mapping[str, Any], path: Path) -> MachineSettings:
+    """Return what stands under `[machine]` of a configuration, whose other sections are nobody's here.
+
+    Args:
+        settings: The whole configuration.
+        path: Where it is.
+
+    Raises:
+        HostlerError: As `machine_settings`.
+
+    """
     if not settings:
         return MachineSettings()
     from hostres.machine_keys import MACHINE_KEYS, OTHER_SECTIONS  # noqa: PLC0415  most have no such file

@@ -16,19 +16,8 @@ from store.lazy_dataclass import dataclass
 from store.lifecycle import FINAL, IMMUTABLE, Status
 from store.plans import GateExecutor
 from store.receipts import FIELD, USES, Receipt, Refused, making_refusal, refusal, revoking_refusal, wanted
-from store.rules import (
-    DEFAULT_RULES,
-    GATE_RULE,
-    NO_RULE,
-    RECOVERY,
-    WHOLE_RUN,
-    Action,
-    Matter,
-    Rule,
-    Verdict,
-    principal_kind,
-    verdict,
-)
+from store.rule_names import GATE_RULE, NO_RULE
+from store.rules import DEFAULT_RULES, RECOVERY, WHOLE_RUN, Action, Matter, Rule, Verdict, principal_kind, verdict
 from store.transitions import CORRECTABLE
 
 __all__ = ["Accepted", "Refused", "Standing", "judge"]

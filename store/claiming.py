@@ -42,6 +42,10 @@ _STANDS: Final = frozenset({Status.COMPLETED, Status.VERIFYING, Status.BLOCKED})
 """Where a result that the record names is still needed."""
 
 
+class OwnedError(HostlerError):
+    """A run has an owner that lives: conflict, for as long as that one has it."""
+
+
 def refuse_if_owned(home: Home, connection: sqlite3.Connection, head: Head, *, again: str | None) -> None:
     """Refuse a run whose owner lives, however old its claim is.
 
@@ -52,13 +56,13 @@ def refuse_if_owned(home: Home, connection: sqlite3.Connection, head: Head, *, a
         again: The host that may take a run of its own anew.
 
     Raises:
-        HostlerError: conflict, naming the owner.
+        OwnedError: conflict, naming the owner.
 
     """
     if head.host_id in (None, again) or not host_alive(home, head.host_id):
         return
     pid, since = connection.execute("SELECT pid, since FROM hosts WHERE host_id = ?", (head.host_id,)).fetchone()
-    raise HostlerError(
+    raise OwnedError(
         Code.CONFLICT,
         f"run {head.run_id} is worked on by {head.host_id} (pid {pid}, since {since})",
         f"follow it with `hostler watch {head.run_id}`, or end that program and resume",

@@ -15,6 +15,10 @@ from store.values import path_text
 
 REF: Final = "$ref"
 INPUT: Final = "$input"
+SECRET: Final = "$secret"  # noqa: S105 - what names one, not one
+"""`{"$secret": NAME}` stands for the value that the variable NAME has where the program is started."""
+MARKERS: Final = (REF, INPUT, SECRET)
+"""What has a meaning where the author of a plan wrote it, and nowhere else."""
 _REF_FIELDS: Final = frozenset({"node", "path"})
 _REF_TODO: Final = 'write {"$ref": {"node": KEY, "path": [FIELD or INDEX, …]}} and nothing beside it'
 _INPUT_TODO: Final = 'write {"$input": NAME} and nothing beside it'
@@ -124,10 +128,10 @@ def _resolve(template: JsonValue, outputs: Mapping[str, JsonValue], where: Steps
 def substitute_inputs(template: JsonValue, inputs: Mapping[str, JsonValue]) -> JsonValue:
     """Return *template* with every `{"$input": name}` replaced by that workflow input.
 
-    An input is data: one that itself holds `$ref` or `$input` is refused rather than followed.
+    An input is data: one that itself holds a marker is refused rather than followed.
 
     Raises:
-        HostlerError: invalid-data, for an unknown input, or one that looks like a reference.
+        HostlerError: invalid-data, for an unknown input, or one that holds a marker.
 
     """
     return _substitute(template, inputs, ())
@@ -141,8 +145,9 @@ def _substitute(template: JsonValue, inputs: Mapping[str, JsonValue], where: Ste
                 raise _refuse(where, "not a workflow input", _INPUT_TODO)
             if name not in inputs:
                 raise _refuse(where, f"there is no workflow input {name}", "name a declared input")
-            if _looks_like_reference(inputs[name]):
-                raise _refuse(where, f"the value of input {name} holds a reference", "give plain data")
+            found = marker_in(inputs[name])
+            if found is not None:
+                raise _refuse(where, f"the value of input {name} holds {found}, which is for plans", "give plain data")
             return inputs[name]
         return {key: _substitute(item, inputs, (*where, key)) for key, item in template.items()}
     if isinstance(template, list):
@@ -150,7 +155,13 @@ def _substitute(template: JsonValue, inputs: Mapping[str, JsonValue], where: Ste
     return template
 
 
-def _looks_like_reference(value: JsonValue) -> bool:
+def marker_in(value: JsonValue) -> str | None:
+    """Return the first `$ref`, `$input` or `$secret` that a plain value holds, None where it holds none."""
     if isinstance(value, dict):
-        return REF in value or INPUT in value or any(map(_looks_like_reference, value.values()))
-    return isinstance(value, list) and any(map(_looks_like_reference, value))
+        for name in MARKERS:
+            if name in value:
+                return name
+        return next((found for each in value.values() if (found := marker_in(each))), None)
+    if isinstance(value, list):
+        return next((found for each in value if (found := marker_in(each))), None)
+    return None

@@ -13,14 +13,9 @@ from typing import Final
 from store.lazy_dataclass import dataclass
 from store.plans import OperationExecutor, PlannedNode
 from store.policy import Effect, PreparationKind
+from store.rule_names import DEFAULT, NO_RULE
 
 PRINCIPAL_KINDS: Final = frozenset({"human", "agent", "service"})
-NO_RULE: Final = "none"
-"""Stands for the rule where none matched."""
-GATE_RULE: Final = "gate"
-"""Stands for the rule by which a gate asks, which none of the rules can change."""
-DEFAULT: Final = "default."
-"""How the ids of the default rules begin."""
 
 
 class Verdict(StrEnum):

@@ -17,7 +17,7 @@ from hostler.building import GATES
 from hostler.commands import COMMANDS
 from hostler.compiler import compile_workflow
 from hostler.config import Config
-from hostler.configuration_keys import all_keys, key_row
+from hostler.configuration_keys import KEYS, key_row
 from hostler.graph_files import Agent, Command, Graph, Heading, Node
 from hostler.host import Host
 from hostler.hosted_run import Run
@@ -183,14 +183,14 @@ def test_configuration_has_a_row_for_each_key_and_none_for_what_is_no_key() -> N
     """Kind, default and meaning are those of the table that checks the file."""
     text = text_of("docs/configuration.md").split("## Every key")[1].split("\n## ")[0]
     shown = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
-    assert shown == [list(row) for row in map(key_row, all_keys())]
+    assert shown == [list(row) for row in map(key_row, KEYS)]
 
 
 def test_configuration_shows_each_key_in_its_example() -> None:
     """A reader who copies the whole file, comment marks taken away, has set every key there is."""
     example = next(block.code for block in BLOCKS if block.page == "docs/configuration.md" and block.language == "toml")
     every = tomllib.loads(re.sub(r"^# (?=[a-z_]+ = )", "", example, flags=re.MULTILINE))
-    for key in all_keys():
+    for key in KEYS:
         found = [every]
         for step in key.steps:
             found = [inner for each in found for inner in stepped(each, step)]

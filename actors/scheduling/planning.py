@@ -15,11 +15,12 @@ from actors.scheduling.turn import Turn
 from hostres.errors import Code, HostlerError
 from store.contracts import EventKind
 from store.lifecycle import Status
-from store.plans import NodePlan, PlanPhase
+from store.plans import AgentExecutor, CommandExecutor, NodePlan, PlanPhase
 from store.policy import FailureCode, Policy
 from store.publication import LONGEST_KEY, SHORTER, impossible_name, publication_keys
 from store.references import resolve
 from store.values import Domain, canonical, digest_bytes
+from store.words import words_of
 
 PLANNING: Final = "planning"
 MOST_KEYS: Final = 64
@@ -152,6 +153,10 @@ def _resolved(state: RunState, node: NodeState) -> tuple[NodePlan, bytes]:
     """Return the first plan of *node*: what its operation is given, and what it depends on; and that input's bytes."""
     planned, policy = node.planned, node.planned.policy
     value = resolve(planned.input, state.outputs)
+    if planned.dependencies and isinstance(planned.executor, CommandExecutor | AgentExecutor):
+        words_of(
+            planned.executor, planned.input, value
+        )  # what cannot be a word of a program is refused before anybody is asked
     data = _within(value, policy.max_input_bytes)
     prepares = not PLANNERS.isdisjoint(state.ports_of(node) or ()) or bool(policy.preparation)
     plan = NodePlan.of_known(

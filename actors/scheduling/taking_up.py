@@ -21,7 +21,8 @@ from store.envelopes import beyond_keys
 from store.lifecycle import Status
 from store.plans import NodePlan, PlanPhase
 from store.policy import FailureCode
-from store.rules import GATE_RULE, Action, Verdict, preparation_verdict, verdict
+from store.rule_names import GATE_RULE
+from store.rules import Action, Verdict, preparation_verdict, verdict
 from store.terms import Envelope
 
 

@@ -18,6 +18,7 @@ from store.plans import CommandExecutor, PlannedNode
 from store.reader import Reader
 from store.revisions import misfit, revised, revisions
 from store.values import canonical
+from store.words import secret_named
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -87,7 +88,11 @@ def _completed(planned: PlannedNode, given: JsonValue) -> JsonValue:
         raise HostlerError(Code.INVALID_DATA, f"{subject}: env is no object", "give names and their values")
     for name, word in env.items():
         check_variable(name, subject)
-        check_word(word, f"{subject}: env.{name}")
+        secret = secret_named(word)
+        if secret is None:
+            check_word(word, f"{subject}: env.{name}")
+        else:
+            check_variable(secret, f"{subject}: env.{name}")
     if stdin is not None:
         check_word(stdin, f"{subject}: stdin", text_only=True)
     return {**(planned.input if isinstance(planned.input, dict) else {}), **given}

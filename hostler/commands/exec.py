@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from hostler.commands.job import Command, run_job
 from hostler.commands.notice import Notice
 from hostres.claims import parse_claims
+from hostres.configuration import configuration_path, read_configuration
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError, told
 from hostres.folders import machine_folder
 from hostres.lease import Lease
 from hostres.locks import is_held
-from hostres.settings import machine_settings
+from hostres.settings import MachineSettings, checked_machine, machine_of
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -107,7 +108,7 @@ def run(args: Any) -> int:
     except HostlerError as error:
         return _refuse(error, EXIT_NOT_FOUND if error.code is Code.NOT_FOUND else EXIT_NOT_EXECUTABLE)
     folder = machine_folder(os.environ)
-    with Coordinator(folder, settings=machine_settings(os.environ)) as coordinator:
+    with Coordinator(folder, settings=_settings()) as coordinator:
         try:
             with Notice(folder):
                 lease = coordinator.lease(claims, wait=wait, name=args.name, command=argv, priority=args.priority)
@@ -117,6 +118,18 @@ def run(args: Any) -> int:
             code = _run(lease, command, own_terminal=args.tty)
             _tell_who_goes_on(lease)
     return code
+
+
+def _settings() -> MachineSettings:
+    """Return what the configuration says of the machine, once all of it is right."""
+    path = configuration_path(os.environ)
+    settings = read_configuration(path)
+    if settings.keys() <= {"machine"}:
+        return checked_machine(settings, path)
+    from hostler.configuration_keys import check_configuration  # noqa: PLC0415  many have none of its sections
+
+    check_configuration(path, settings)
+    return machine_of(settings, path)
 
 
 def _run(lease: Lease, command: Command, *, own_terminal: bool) -> int:

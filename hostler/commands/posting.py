@@ -81,13 +81,7 @@ def have_it_consumed(reader: Reader, subject: Subject) -> bool:
     if reader.run(run_id).owned or is_served(reader, run_id):
         return False
     with Host(config=Config.load()) as host:
-        try:
-            host.operate(run_id)
-        except HostlerError as error:
-            if error.code is not Code.CONFLICT or not reader.run(run_id).owned:
-                raise
-            return False
-    return True
+        return host.operate(run_id)
 
 
 def next_step(subject: Subject, *, here: bool = False) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hostler.config import Config
-from hostler.configuration_keys import all_keys
+from hostler.configuration_keys import KEYS
 from hostres.capacities import Resource, capacities
 from hostres.configuration import read_configuration
 from hostres.errors import HostlerError
@@ -105,7 +105,7 @@ class _File:
         state = None
         with contextlib.suppress(HostlerError):
             state = StateFile(str(self._config.machine_folder)).known()
-        for key in all_keys():
+        for key in KEYS:
             if key.path == _CAPACITY:
                 yield from self._capacities()
             elif key.path.startswith("authority.rule"):

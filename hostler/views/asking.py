@@ -9,7 +9,8 @@ from hostler.views.naming import executor_name
 from store.lazy_dataclass import dataclass
 from store.plans import GateExecutor, GraphPlan, PlannedNode
 from store.publication import publication_keys
-from store.rules import GATE_RULE, Action, Matter, Rule, Verdict, preparation_verdict, verdict
+from store.rule_names import GATE_RULE
+from store.rules import Action, Matter, Rule, Verdict, preparation_verdict, verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

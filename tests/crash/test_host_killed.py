@@ -128,7 +128,7 @@ def step(ctx, input: Step) -> Step:
 def steps(build, folder: str):
     last = None
     for index in range(12):
-        given = {"folder": folder, "n": last["n"] if last else 0}
+        given = {"folder": folder, "n": 0 if last is None else last["n"]}
         last = build.call(step, key=f"s{index:02d}", input=given)
     return {"n": last["n"]}
 """

@@ -339,6 +339,51 @@ def test_it_starts_light() -> None:
     assert heavy & imported_by_exec() == set()
 
 
+SECTIONS = """
+[machine.capacity]
+x = 1
+[limits]
+nodes = 100
+[service]
+grace_seconds = 5
+[retention]
+older_than = "3d"
+[[authority.rule]]
+id = "mine"
+verdict = "ask"
+action = "effect"
+"""
+
+
+def test_it_starts_light_also_under_a_file_of_all_sections() -> None:
+    """It checks them without what goes by them."""
+    Path(os.environ["HOSTLER_CONFIG"]).write_text(SECTIONS)
+    heavy = {"argparse", "sqlite3", "orjson", "pydantic", "pykka", "rich", "yaml", "actors", "store.rules"}
+    assert heavy & imported_by_exec() == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[limits]\nnodes = 0\n", "limits.nodes = 0 is not right"),
+        ("[service]\ngrace_seconds = -1\n", "service.grace_seconds = -1 is not right"),
+        ("[service]\ngrace_second = 1\n", "there is no key service.grace_second; did you mean service.grace_seconds?"),
+        ('[retention]\nolder_than = "30"\n', 'retention.older_than = "30" is not right'),
+        ('[authority]\nconfirm = "x"\n', 'authority.confirm = "x" is not right'),
+        ('[[authority.rule]]\nid = "a"\nverdict = "perhaps"\n', "authority.rule[0].verdict"),
+        ('[[authority.rule]]\nid = "a"\nverdict = "ask"\ncost = "much"\n', "authority.rule[0].cost"),
+        ('[[authority.rule]]\nid = "a"\nverdict = "ask"\n' * 2, "there is a rule a before it"),
+        ("[servise]\n", "there is no key servise"),
+    ],
+)
+def test_a_configuration_that_is_wrong_anywhere_is_refused(text: str, told: str) -> None:
+    """As by every other command, though it has no use for what stands there."""
+    Path(os.environ["HOSTLER_CONFIG"]).write_text(text)
+    done = run("--", "echo", "begun")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+
+
 HANDED_OVER = """
 import sys
 from hostler.commands import notice

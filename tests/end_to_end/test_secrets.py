@@ -42,6 +42,31 @@ def leaking(build, how: str):
 """
 
 
+DECEIVING = """
+from typing import Any
+from pydantic import BaseModel
+from hostler import Policy, operation, workflow
+
+
+class Out(BaseModel):
+    value: Any = None
+
+
+@operation("test.deceiving", version=1, policy=Policy(effect="pure"))
+def deceiving(ctx, input: Out) -> Out:
+    return Out(value={"$secret": "NOT_FOR_NODES"})
+
+
+@workflow("deceiving", version=1)
+def deceived(build):
+    given = build.call(deceiving, key="give")["value"]
+    build.command(["sh", "-c", "env"], key="env", env={"TITLE": given})
+    build.command(["echo", given], key="argv")
+    build.command(["cat"], key="stdin", stdin=given)
+    build.agent("work", key="agent", argv=["env"], env={"TITLE": given})
+"""
+
+
 def everything(folder: Path) -> bytes:
     """Return the bytes of all files below a folder."""
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
@@ -113,3 +138,32 @@ def test_a_reason_is_masked_too(tmp_path: Path) -> None:
     plan = shown()["waiting_on"][0]["plan_sha256"]
     assert main(["approve", "-", "ok", "--plan", plan, "--reason", f"with {TOKEN}"]) == 0
     assert TOKEN.encode() not in everything(tmp_path / "home")
+
+
+def test_no_output_of_a_node_makes_the_host_read_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which variables are handed on is the word of who wrote the plan, not of an agent or another node."""
+    monkeypatch.setenv("NOT_FOR_NODES", VALUE)
+    path = tmp_path / "deceiving.py"
+    path.write_text(DECEIVING, encoding="utf-8")
+    assert main(["run", str(path)]) == 1
+    failures = {node["key"]: node["failure"] for node in shown()["nodes"] if node["key"] != "give"}
+    assert {each["code"] for each in failures.values()} == {"invalid-data"}
+    assert failures["env"]["message"] == "env.TITLE is an object, not text or a number"
+    assert failures["argv"]["message"] == "argv[1] is an object, not text or a number"
+    assert failures["stdin"]["message"] == "stdin is an object, not text"
+    assert failures["agent"]["message"] == "env.TITLE is an object, not text or a number"
+    main(["logs", "-", "env"])
+    assert VALUE not in capsys.readouterr().out
+
+
+def test_a_correction_may_name_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person's word counts as that of who wrote the plan."""
+    monkeypatch.setenv("FOR_THE_NODE", VALUE)
+    node = command("call", "sh", "-c", f'test "$KEY" = {VALUE[:7]}"{VALUE[7:]}"', env={"KEY": "x"})
+    assert main(["run", graph(tmp_path, node)]) == 1
+    corrected = tmp_path / "input.json"
+    corrected.write_text('{"env": {"KEY": {"$secret": "FOR_THE_NODE"}}}', encoding="utf-8")
+    assert main(["correct", "-", "call", "--input", str(corrected)]) == 0
+    assert main(["resume", "-"]) == 0

@@ -51,7 +51,7 @@ def sleeps(ctx, input: Number) -> Number:
 def chain(build, length: int):
     last: Any = None
     for index in range(length):
-        last = build.call(add, key=f"n{index:04d}", input={"n": last["n"] if last else 0})
+        last = build.call(add, key=f"n{index:04d}", input={"n": 0 if last is None else last["n"]})
     return {"n": last["n"]}
 
 

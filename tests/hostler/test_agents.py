@@ -238,8 +238,15 @@ def test_a_secret_variable_reaches_its_program_and_no_log(monkeypatch):
     monkeypatch.setenv("THE_WORD", "quite-a-secret-word")
     agent = script(ECHO + "import os; print(os.environ['WORD'], file=sys.stderr); print(json.dumps({'status': 'success',"
                    " 'summary': str(len(os.environ['WORD']))}))")  # fmt: skip
-    run_id, node, _ = ran(agent, env={"WORD": {"$secret": "THE_WORD"}})
-    assert node.status.value == "completed"
+
+    @workflow("hiding", version=1)
+    def hiding(build):
+        build.agent("do it", key="work", argv=agent, env={"WORD": {"$secret": "THE_WORD"}})
+
+    with Host(release_at_rest=True) as host:
+        run = host.submit(hiding)
+        assert run.wait(timeout=60).status is RunStatus.COMPLETED
+    run_id = run.run_id
     with reader() as look:
         assert look.output(run_id, "work")["summary"] == str(len("quite-a-secret-word"))
     assert logged(run_id, "stderr") == "[secret]\n"

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from hostler.authority_keys import ACTIONS, EFFECTS, PREPARATIONS, VERDICTS
 from hostler.compiler import compile_workflow
 from hostler.host import Host
 from hostler.loading import load
 from store.contracts import EventKind
 from store.lifecycle import RunStatus
+from store.policy import Effect, PreparationKind
 from store.reader import Reader
+from store.rules import Action, Verdict
 from tests.end_to_end.support import command, graph
 
 
@@ -25,6 +28,14 @@ def started(tmp_path: Path, text: str) -> tuple[RunStatus, list[dict[str, Any]],
             asked = [dict(e.data) for e in reader.events(outcome.run_id) if e.kind is EventKind.APPROVAL_REQUIRED]
             failures = {n.key: n.failure.message for n in reader.nodes(outcome.run_id) if n.failure is not None}
     return outcome.status, asked, failures
+
+
+def test_the_words_of_the_file_are_those_of_the_rules() -> None:
+    """They are written twice, since a command that checks the file does without the rules."""
+    assert tuple(Verdict) == VERDICTS
+    assert tuple(Action) == ACTIONS
+    assert tuple(Effect) == EFFECTS
+    assert tuple(PreparationKind) == PREPARATIONS
 
 
 RULE = '[[authority.rule]]\nid = "mine"\naction = "effect"\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,60 @@ def test_a_handle_cannot_be_put_into_a_text_looped_over_or_taken_elsewhere() -> 
     assert "the handle of node audio belongs to another workflow" in refusal(
         lambda build: build.call(extract, key="x", input={"path": kept[0]})
     )
+
+
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [
+        (lambda handle: 1 if handle else 2, "to be true or false, as `if` wants it"),
+        (lambda handle: not handle["path"], "to be true or false"),
+        (lambda handle: handle or "x", "to be true or false"),
+        (lambda handle: handle == 5, "to be compared, as by `==`"),
+        (lambda handle: 5 == handle, "to be compared, as by `==`"),  # noqa: SIM300 - the other way round
+        (lambda handle: handle != 5, "to be compared, as by `==`"),
+        (lambda handle: handle["a"] == handle["b"], "to be compared, as by `==`"),
+        (lambda handle: handle in (5, 6), "to be compared, as by `==`"),
+        (lambda handle: 5 in handle, "to be looped over"),
+        (lambda handle: {5: "five"}.get(handle, "other"), "to be looked up in a dictionary"),
+        (lambda handle: handle in {5, 6}, "to be looked up in a dictionary"),
+        (lambda handle: handle < 5, "to be compared, as by `<`"),
+        (lambda handle: max(5, handle), "to be compared, as by `<`"),
+        (lambda handle: f"{handle}", "put into a text"),
+        (lambda handle: [*handle], "to be looped over"),
+        (lambda handle: handle[-1], "-1 is no field name"),
+    ],
+)
+def test_what_would_take_a_handle_for_a_value_is_refused_with_its_line(
+    used: Callable[[NodeHandle], Any], told: str
+) -> None:
+    """It would be true, and different from all else; the plan would be another one than the author wrote."""
+
+    def author(build: Build) -> Any:
+        used(build.call(extract, key="audio", input={"path": "a"}))
+
+    line = refusal(author)
+    assert f"{Path(__file__).name} line " in line
+    assert ": node audio: " in line
+    assert told in line
+
+
+def test_a_match_of_a_handle_is_refused() -> None:
+    def author(build: Build) -> Any:
+        match build.call(extract, key="audio", input={"path": "a"}):
+            case 5:
+                pass
+
+    assert "to be compared" in refusal(author)
+
+
+def test_handles_may_be_kept_in_lists_and_named_by_their_keys() -> None:
+    def author(build: Build) -> Any:
+        made = [build.call(extract, key=key, input={"path": key}) for key in ("a", "b")]
+        by_key = {each.key: each for each in made}
+        build.call(use, key="use", input={"path": "x", "seconds": 1}, after=[*by_key.values()])
+        return by_key
+
+    assert build_of(author).plan.nodes[2].dependencies == ("a", "b")
 
 
 def test_only_operations_and_compute_functions_can_be_called() -> None:

@@ -1,16 +1,18 @@
 """A host in a program: what it takes and refuses, how runs end, and what they cost in commits."""
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from hostler import Host, Policy, operation, workflow
+from hostler import Host, Policy, Worker, load, operation, workflow
 from hostres.errors import Code, HostlerError
 from store.lifecycle import RunStatus
 from store.policy import FailureCode
-from tests.hostler.host_support import Number, add, breaking, chain, read, reader
+from tests.hostler.host_support import Number, add, breaking, buys, chain, read, reader
 
 
 @operation("test.claiming", version=1, policy=Policy(effect="local-read", claims={"cpu": 1}))
@@ -34,7 +36,7 @@ def writes(ctx, input: Text) -> Text:
 def reading_chain(build, length: int):
     last: Any = None
     for index in range(length):
-        last = build.call(read, key=f"n{index:04d}", input={"n": last["n"] if last else 0})
+        last = build.call(read, key=f"n{index:04d}", input={"n": 0 if last is None else last["n"]})
     return {"n": last["n"]}
 
 
@@ -42,7 +44,7 @@ def reading_chain(build, length: int):
 def claiming_chain(build, length: int):
     last: Any = None
     for index in range(length):
-        last = build.call(claiming, key=f"n{index:04d}", input={"n": last["n"] if last else 0})
+        last = build.call(claiming, key=f"n{index:04d}", input={"n": 0 if last is None else last["n"]})
     return {"n": last["n"]}
 
 
@@ -89,6 +91,40 @@ def test_a_failure_says_which_node_which_code_and_what_to_do_and_others_complete
     failure = nodes["bad"].failure
     assert (failure.code, failure.message, failure.todo) == (FailureCode.UNAVAILABLE, "no such camera", "plug it in")
     assert nodes["worse"].failure.code is FailureCode.INTERNAL
+
+
+ODD: Any = ["\ud800", b"x", 5, ["x"]]
+TEXTS: list[tuple[str, Callable[[Host, Any, Any], Any]]] = [
+    ("submission_key", lambda host, _, odd: host.submit(reading_chain, length=1, submission_key=odd)),
+    ("folder", lambda host, _, odd: host.submit(reading_chain, length=1, folder=odd)),
+    ("run_id", lambda host, _, odd: host.resume(odd)),
+    ("run_id", lambda host, _, odd: host.operate(odd)),
+    ("run_id", lambda host, _, odd: host.cancel(odd)),
+    ("node", lambda host, run, odd: host.cancel(run.run_id, node=odd)),
+    ("reason", lambda host, run, odd: host.cancel(run.run_id, reason=odd)),
+    ("reason", lambda _, run, odd: run.cancel(odd)),
+    ("name", lambda host, _, odd: host.lease({"cpu": 1}, name=odd)),
+    ("workflow", lambda *given: load(given[-1], folder=Path("/"))),
+    ("name", lambda *given: Worker(given[-1])),
+    ("run", lambda *given: Worker("ann", run=given[-1])),
+    ("work", lambda *given: Worker("ann").beat(given[-1])),
+    ("work", lambda *given: Worker("ann").submit(given[-1], {})),
+    ("reason", lambda *given: Worker("ann").give_back("work", reason=given[-1])),
+]
+
+
+def test_a_text_that_is_none_or_cannot_be_stored_is_refused_by_its_name():
+    """In one line; it was an exception of whatever library met it first."""
+    with Host() as host:
+        run = host.submit(buys)
+        assert not run.wait(timeout=60).final
+        for name, asked in TEXTS:
+            for odd in ODD:
+                with pytest.raises(HostlerError) as caught:
+                    asked(host, run, odd)
+                assert caught.value.code is Code.INVALID_DATA, (name, odd)
+                assert name in caught.value.what
+                assert str(caught.value).encode().isascii(), (name, odd)
 
 
 @pytest.mark.parametrize("jobs", [0, -1, "2", 1.5, True])

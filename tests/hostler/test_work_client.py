@@ -15,9 +15,11 @@ from hostler.config import Config
 from hostres.errors import Code, HostlerError
 from store.clock import Stamp, SystemClock, instant, unix_ms
 from store.home import Home
+from store.hosts import HostIdentity
 from store.lifecycle import RunStatus
 from store.proving import numbers, prove
 from store.reader import Reader
+from store.run_store import RunStore
 from store.work import beat
 from tests.support import until
 
@@ -255,6 +257,45 @@ def test_many_workers_get_each_work_once():
         assert sorted(got) == sorted(f"{run.run_id}:work{n}:1" for n in range(16))
         assert run.wait(timeout=60).status is RunStatus.COMPLETED
     assert proved(run.run_id)
+
+
+@pytest.fixture
+def another_was_first(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Let another process have a run in the moment of the first claim, and give it back right after that failed."""
+    claim, refused = RunStore.claim, list[str]()
+    run_id = stored(width=2)
+    home = Home.open(Config.load().home, create=False)
+    elsewhere, another = RunStore.open(home, clock=SystemClock()), HostIdentity.register(home)
+
+    def claim_second(store: RunStore, run_id: str, identity: HostIdentity, **more: Any) -> Any:
+        if refused:
+            return claim(store, run_id, identity, **more)
+        claim(elsewhere, run_id, another)
+        refused.append(run_id)
+        try:
+            return claim(store, run_id, identity, **more)
+        finally:
+            another.close()
+
+    monkeypatch.setattr(RunStore, "claim", claim_second)
+    yield refused
+    assert refused == [run_id]
+    elsewhere.close()
+
+
+@pytest.mark.usefixtures("another_was_first")
+def test_work_is_had_also_where_another_command_has_the_run_for_a_moment():
+    """That one has ended by the time this one looks why it could not have the run: it was told of as a conflict."""
+    assert taken(Worker("ann")).worker == "ann"
+
+
+@pytest.mark.usefixtures("another_was_first")
+def test_what_is_asked_is_answered_also_where_another_command_has_the_run_for_a_moment(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each command that asks something of a run without a host claims it likewise."""
+    assert main(["cancel", "-"]) == 0
+    assert "now cancelled" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,21 @@ class Text(BaseModel):
 def unfit(input):
     return Text(v=input)
 
+@compute("bare")
+def bare(input):
+    return Text(v="x")
+
+@compute("models")
+def models(input) -> list[Text]:
+    return [Text(v="x"), {"of": {"a": Text(v="y")}}]
+
+class Odd(BaseModel):
+    v: Any
+
+@compute("no-number-in-a-model")
+def no_number_in_a_model(input):
+    return {"a": [Odd(v=float("nan"))]}
+
 @compute("leaves")
 def leaves(input):
     sys.exit(3)
@@ -92,8 +107,9 @@ def forks(input):
 @workflow("computes")
 def computes(build: Build):
     functions = [raises, unfit, leaves, drops_out, killed, large, odd, deep, no_number, hungry, talks, forks]
+    functions += [bare, models, no_number_in_a_model]
     made = {each.name: build.call(each, key=each.name, input=1) for each in functions}
-    return {"talks": made["talks"], "forks": made["forks"]}
+    return {name: made[name] for name in ("talks", "forks", "bare", "models")}
 """
 
 WAYS = {
@@ -106,6 +122,7 @@ WAYS = {
     "odd": (Status.FAILED, FailureCode.INVALID_DATA, "$.a: "),
     "deep": (Status.FAILED, FailureCode.INVALID_DATA, "nested"),
     "no-number": (Status.FAILED, FailureCode.INVALID_DATA, "$[0]: "),
+    "no-number-in-a-model": (Status.FAILED, FailureCode.INVALID_DATA, "$.a[0].v: nan is no JSON number"),
     "hungry": (Status.FAILED, FailureCode.INVALID_DATA, "MemoryError"),
 }
 
@@ -132,6 +149,8 @@ def test_each_way_in_which_trusted_code_ends_has_its_own_outcome(tmp_path, monke
         assert found["talks"].status is Status.COMPLETED
         with Reader.open(home()) as reader:
             child, worker, node, cpus = cast("Any", reader.output(run.run_id, "forks"))
+            assert reader.output(run.run_id, "bare") == {"v": "x"}
+            assert reader.output(run.run_id, "models") == [{"v": "x"}, {"of": {"a": {"v": "y"}}}]
         assert is_gone(child)
         assert worker != os.getpid()
         assert (node, cpus) == ("forks", 1)

@@ -9,7 +9,8 @@ from hostres.errors import Code
 from store.approvals import ACTIONS, Accepted, Refused, Standing, judge
 from store.contracts import RequestKind
 from store.lifecycle import FINAL, Status
-from store.rules import DEFAULT_RULES, NO_RULE, Action, Matter, Rule, Verdict, is_owner, verdict
+from store.rule_names import NO_RULE
+from store.rules import DEFAULT_RULES, Action, Matter, Rule, Verdict, is_owner, verdict
 from tests.store.support import request_of, run_id
 
 SHA, OTHER = "a" * 64, "b" * 64

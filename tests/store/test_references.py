@@ -81,7 +81,7 @@ def test_workflow_inputs_are_filled_in_where_they_are_named() -> None:
         ({"$input": "other"}, "no workflow input other"),
         ({"$input": 1}, "not a workflow input"),
         ({"$input": "n", "x": 1}, "not a workflow input"),
-        ({"$input": "trap"}, "holds a reference"),
+        ({"$input": "trap"}, "holds $ref, which is for plans"),
     ],
 )
 def test_an_unknown_or_misleading_input_is_refused(template: JsonValue, why: str) -> None:

@@ -9,9 +9,9 @@ import pytest
 from store.amounts import Budget
 from store.plans import CommandExecutor, OperationExecutor, PlannedNode
 from store.policy import Effect, Policy, PreparationKind
+from store.rule_names import NO_RULE
 from store.rules import (
     DEFAULT_RULES,
-    NO_RULE,
     WHOLE_RUN,
     Action,
     Matter,

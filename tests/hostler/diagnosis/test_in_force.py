@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hostler.config import Config
-from hostler.configuration_keys import all_keys
+from hostler.configuration_keys import KEYS
 from hostler.diagnosis.examination import examine
 from hostler.diagnosis.in_force import Setting, settings_in_force
 from hostres.capacities import set_capacities
@@ -69,7 +69,7 @@ def test_what_the_file_says_has_its_line() -> None:
 def test_what_it_does_not_say_has_its_default() -> None:
     """Every key of the documentation is there, but those that only somebody's own names make."""
     settings = found()
-    for key in all_keys():
+    for key in KEYS:
         if "*" not in key.path and "[]" not in key.path and not key.path.startswith("machine.patience."):
             assert (settings[key.path].value, settings[key.path].source) == (key.default or "none", "default"), key.path
     assert settings["machine.capacity.whisper"] == Setting(key="machine.capacity.whisper", value="1", source="default")
