@@ -304,6 +304,7 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
     if isinstance(outcome, Found):
         raise TypeError(f"only a reconciliation finds {outcome.finding}")
     if node.record.gate_passed and node.planned.policy.resume in RECOVERABLE and turn.state.has(node, Port.RECONCILE):
+        reconciling.note(turn, node, outcome)
         if given_up or (isinstance(outcome, Aborted) and outcome.left):
             reconciling.defer(turn, node, "something of it still runs")
         else:
@@ -316,7 +317,8 @@ def _ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fa
         return
     status, failure = _settled(node, outcome)
     if status is Status.FAILED and failure is not None:
-        fail_or_retry(turn, node, failure, after_s=outcome.after_s if isinstance(outcome, Failed) else None)
+        after_s = outcome.after_s if isinstance(outcome, Failed) else None
+        fail_or_retry(turn, node, failure, after_s=after_s, asked=node.stopping == RECOVER)
     else:
         _settle(turn, node, status, failure)
 

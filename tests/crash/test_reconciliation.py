@@ -115,6 +115,15 @@ def test_an_error_after_the_gate_is_reconciled_in_the_same_host(flow, tmp_path):
     assert len(lines(tmp_path, "calls")) == len(lines(tmp_path, "looks")) == 1
 
 
+def test_a_call_that_failed_and_was_lost_is_made_again_only_by_its_policy(flow, tmp_path):
+    (tmp_path / "go").touch()
+    (tmp_path / "lost").touch()
+    done = hostler(*flow)
+    assert done.returncode == 1, done.stderr
+    assert "never told what it did" in done.stdout
+    assert len(lines(tmp_path, "calls")) == len(lines(tmp_path, "looks")) == 1
+
+
 def test_a_reconciler_that_is_killed_too_is_asked_again_and_a_cancel_ends_the_run(flow, tmp_path):
     run_id = killed_in_mid_call(flow, tmp_path)
     (tmp_path / "hang").touch()

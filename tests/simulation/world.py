@@ -88,6 +88,9 @@ REFUSALS = (Code.INVALID_CLAIMS, Code.CONFLICT, Code.UNSAFE_STATE, Code.UNAVAILA
 REPEATABLE = (Returned, PlannerAnswered, NotAdmitted)
 """Messages of which an old one may come again: it is told by its number that it is old."""
 
+ASKS_FOR_A_TRY = {RequestKind.RETRY, RequestKind.CORRECT, RequestKind.RECOVER, RequestKind.REPLAY, RequestKind.SETTLE}
+"""What a person asks after which failures are counted anew."""
+
 AGENT = "agent:night"
 
 
@@ -115,6 +118,8 @@ class World:
         self.requests = 0
         self.held: dict[str, int] = {}
         self.lost: list[tuple[str, int]] = []
+        self.failed: set[tuple[str, int]] = set()
+        self.asked_at: dict[str, int] = {}
         self.silent: set[tuple[str, int]] = set()
         self.full = False
         self.take_over()
@@ -171,6 +176,7 @@ class World:
         self.leftovers: list[EndLeftovers] = []
         self.integrations: list[Integrate] = []
         self.uncommitted: deque[tuple[Transaction, list[Action]]] = deque()
+        self.failing: dict[int, set[tuple[str, int]]] = {}
         self.state = load(
             self.model.claim(),
             jobs=self.random.randint(1, 4),
@@ -187,9 +193,11 @@ class World:
         """Deliver messages together; what follows waits for the commit as in the shell."""
         self.clock_ms += self.random.choice([1, 1, 500])
         stamp = Stamp(at=instant(self.clock_ms), boot_ns=self.clock_ms)
+        failing = {(one.node, one.attempt) for one in messages if isinstance(one, Returned) and self.is_failure(one)}
         decision = decide(self.state, stamp, *messages, full=self.full)
         if decision.transaction is not None:
             self.uncommitted.append((decision.transaction, list(decision.after)))
+            self.failing[id(decision.transaction)] = failing
         elif self.uncommitted:
             self.uncommitted[-1][1].extend(decision.after)
         self.perform(decision.now)
@@ -203,6 +211,7 @@ class World:
             transaction, after = self.uncommitted.popleft()
             self.model.apply(transaction)
             self.note_leases(transaction)
+            self.note_failures(transaction)
             self.perform(after)
 
     def perform(self, actions: Iterable[Action]) -> None:
@@ -265,11 +274,39 @@ class World:
         assert action.node not in self.finished, "a completed node ran again"
         if node.family.noticeable and isinstance(action, Dispatch):
             self.check_input(action)
+            self.check_tries(action)
         assert (lease is not None) is bool(action.plan.policy.claims or action.plan.keys), "claims without a lease"
         if node.family.noticeable:
             assert not [work for work in self.works if work.node == action.node], "it runs beside what is left of it"
         hangs = self.random.choices([None, "idle", "deaf"], [90, 6, 4])[0]
         self.works.append(Work(self.planned[action.node], action.attempt, reconciling, lease, hangs=hangs))
+
+    def is_failure(self, message: Returned) -> bool:
+        """Say whether an attempt that counts has failed, which no drain and no cancel is."""
+        node = self.state.nodes[message.node]
+        counts = (node.status, node.record.attempt) == (Status.RUNNING, message.attempt)
+        if not counts or self.state.left or message.reconciling or node.recovering or node.reconciling:
+            return False
+        outcome = message.outcome
+        failed = isinstance(outcome, Failed) or (
+            isinstance(outcome, Aborted) and outcome.reason in {"timeout", "stall"}
+        )
+        return failed and node.key not in self.state.deferred
+
+    def note_failures(self, transaction: Transaction) -> None:
+        """Take in which attempts have durably failed, and after which a person has asked for another try."""
+        self.failed |= self.failing.pop(id(transaction))
+        for event in transaction.events:
+            if event.kind is EventKind.REQUEST and event.node is not None and event.data["request"] in ASKS_FOR_A_TRY:
+                self.asked_at[event.node] = self.model.records[event.node].attempt
+
+    def check_tries(self, action: Dispatch) -> None:
+        """Whoever found out what an attempt did: as often as its policy says, one that fails is made again by itself."""
+        asked_at = self.asked_at.get(action.node, 0)
+        failures = [
+            attempt for key, attempt in self.failed if key == action.node and asked_at < attempt < action.attempt
+        ]
+        assert len(failures) < action.plan.policy.retry.attempts, "it is tried again for ever"
 
     def check_input(self, action: Dispatch) -> None:
         """A node does what it was given last: by its plan, or by whoever corrected it."""
@@ -686,10 +723,11 @@ class World:
         books, limits = state.shares.books, state.plan.limits
         again = Books(state.plan, books.ledgers.values())
         for holder in (None, *state.nodes):
-            for counter in ("tokens", "cost", "tasks"):
+            for counter in ("tokens", "cost", "tasks", "retries"):
                 left = books.left(holder, counter)
                 assert left == again.left(holder, counter)
-                assert counter != "tasks" or left is None or left >= 0, "more started than the budget allows"
+                counted = counter in ("tasks", "retries")
+                assert not counted or left is None or left >= 0, "more started than the budget allows"
         reserving = Counter(node.status for node in state.nodes.values() if node.status in HOLDING)
         at_least = reserving.total() - reserving[Status.VERIFYING]  # what is verified again has settled before
         assert at_least <= books.reservations <= reserving.total() if books.limited else books.reservations == 0
