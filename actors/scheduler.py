@@ -77,13 +77,11 @@ from actors.scheduling.decide import decide
 from actors.scheduling.state import RunState, load
 from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
 from actors.scheduling.turn import Decision
-from actors.secrets import masked_plan
 from actors.services import Services
 from actors.shell import Shell, hand_over, tell
 from actors.worktrees import Tree, integrated
 from hostres.errors import HostlerError
 from hostres.lease import Lease
-from hostres.masking import own_mask
 from store.plans import OperationExecutor
 from store.policy import FailureCode
 from store.room import shortage
@@ -400,7 +398,7 @@ class Scheduler(Shell):
         self._planners[action.node, action.number] = control
 
         def work() -> None:
-            said = masked_plan(answer(question, planning), own_mask())
+            said = answer(question, planning)
             tell(address, PlannerAnswered(node=action.node, number=action.number, answer=said))
 
         self._services.threads.start(work)
