@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from actors.actions import Address, Dispatch, Reconcile
 from actors.assignment import Assignment
@@ -19,6 +20,9 @@ from actors.worktrees import Tree
 from hostres.lease import Lease
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
 from store.references import references
+
+RECONCILER: Final = "\nThen its reconciler was asked what the attempt had done:\n\n"
+"""Between what an attempt says in a log and what its reconciler, when it was last asked, says there."""
 
 
 class Attempts:
@@ -59,6 +63,9 @@ class Attempts:
         def logs(stream: str) -> Path:
             return home.log_path(self._run_id, action.node, action.attempt, stream)
 
+        def write(path: Path, text: str) -> None:
+            write_log(path, f"{_said_before(path)}{RECONCILER}{text}" if reconciling else text)
+
         port = Port(
             node=action.node,
             attempt=action.attempt,
@@ -77,7 +84,7 @@ class Attempts:
             entry=self._adopt.entry,
             files=() if reconciling else self._files(action),
             task=action.task if isinstance(action, Dispatch) else None,
-            write_log=lambda stream, text: write_log(logs(stream), mask_of(action.plan).text(text)),
+            write_log=lambda stream, text: write(logs(stream), mask_of(action.plan).text(text)),
             assignment=Assignment(
                 run_id=self._run_id,
                 node=action.node,
@@ -149,3 +156,12 @@ class Attempts:
                 return compute
             case _:
                 return None
+
+
+def _said_before(path: Path) -> str:
+    """Return what an attempt itself has said in a log that its reconciler goes on with."""
+    try:
+        text = path.read_text("utf-8", "backslashreplace")
+    except OSError:
+        return ""
+    return text.partition(RECONCILER)[0]

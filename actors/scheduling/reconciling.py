@@ -129,8 +129,11 @@ def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
     """Settle *node* by what its reconciliation found."""
     resume = node.planned.policy.resume
     match outcome:
-        case Failed(message=message):
-            defer(turn, node, message)
+        case Failed(message=message, todo=todo):
+            defer(turn, node, message, todo)
+            return
+        case Aborted(reason="timeout"):
+            defer(turn, node, "its reconciler ran out of its time", "mend it, or raise its max_seconds")
             return
         case Aborted(reason=reason):
             defer(turn, node, f"stopped by {reason}")
@@ -171,8 +174,16 @@ def _did_nothing(turn: Turn, node: NodeState) -> None:
         turn.state.push_ready(node)
 
 
-def defer(turn: Turn, node: NodeState, why: str) -> None:
-    """Leave *node* running in the store, for a later owner."""
+def defer(turn: Turn, node: NodeState, why: str, todo: str = "") -> None:
+    """Leave *node* running in the store, for a later owner.
+
+    Args:
+        turn: The turn.
+        node: A running node that counts as active.
+        why: What hindered it, for people.
+        todo: What a person can do before that; nothing but to resume the run if it is empty.
+
+    """
     leave(turn, node, DEADLINE)
     node.stopping = None
     spending.set_aside(turn, node)
@@ -182,6 +193,7 @@ def defer(turn: Turn, node: NodeState, why: str) -> None:
         attempt=node.record.attempt,
         reconciling=True,
         message=f"what the attempt did could not be found out: {storable(why, 4000)}",
+        todo=storable(todo, 1000),
     )
 
 
