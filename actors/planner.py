@@ -77,10 +77,9 @@ def answer(question: Question, planning: Planning) -> Prepared | Exact | Failed:
 
     """
     try:
-        said: Prepared | Exact | Failed = _asked(question, planning)
+        return masked_plan(_asked(question, planning), own_mask())
     except BaseException as error:  # noqa: BLE001 - a planner may raise anything
-        said = failed_by(fault_of(error), dispatched=False)
-    return masked_plan(said, own_mask())
+        return masked_plan(failed_by(fault_of(error), dispatched=False), own_mask())
 
 
 def _asked(question: Question, planning: Planning) -> Prepared | Exact:
