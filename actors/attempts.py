@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from actors.actions import Address, Dispatch, Reconcile
 from actors.assignment import Assignment
@@ -21,6 +22,9 @@ from hostres.lease import Lease
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
 from store.references import references
 from store.words import secrets_of_plan
+
+RECONCILER: Final = "\nThen its reconciler was asked what the attempt had done:\n\n"
+"""Between what an attempt says in a log and what its reconciler, when it was last asked, says there."""
 
 
 class Attempts:
@@ -63,6 +67,10 @@ class Attempts:
 
         authored = self._state.nodes[action.node].planned.input
         secrets = secrets_of_plan(action.plan.executor, authored)
+
+        def write(path: Path, text: str) -> None:
+            write_log(path, f"{_said_before(path)}{RECONCILER}{text}" if reconciling else text)
+
         port = Port(
             node=action.node,
             attempt=action.attempt,
@@ -82,7 +90,7 @@ class Attempts:
             entry=self._adopt.entry,
             files=() if reconciling else self._files(action),
             task=action.task if isinstance(action, Dispatch) else None,
-            write_log=lambda stream, text: write_log(logs(stream), mask_of(secrets.values()).text(text)),
+            write_log=lambda stream, text: write(logs(stream), mask_of(secrets.values()).text(text)),
             assignment=Assignment(
                 run_id=self._run_id,
                 node=action.node,
@@ -156,3 +164,12 @@ class Attempts:
                 return compute
             case _:
                 return None
+
+
+def _said_before(path: Path) -> str:
+    """Return what an attempt itself has said in a log that its reconciler goes on with."""
+    try:
+        text = path.read_text("utf-8", "backslashreplace")
+    except OSError:
+        return ""
+    return text.partition(RECONCILER)[0]

@@ -8,11 +8,9 @@ from actors.host_messages import Adopt
 from actors.messages import IntegrationEnded, PlannerAnswered, Probed
 from actors.operations import Operation
 from actors.planner import Planning, Question, answer, still_runs
-from actors.secrets import masked_plan
 from actors.services import Services
 from actors.shell import tell
 from actors.worktrees import Tree, integrated
-from hostres.masking import own_mask
 from store.contracts import RunRecord
 from store.plans import Executor, OperationExecutor
 
@@ -49,7 +47,7 @@ class Errands:
         self._planners[action.node, action.number] = control
 
         def work() -> None:
-            said = masked_plan(answer(question, planning), own_mask())
+            said = answer(question, planning)
             tell(address, PlannerAnswered(node=action.node, number=action.number, answer=said))
 
         self._services.threads.start(work)

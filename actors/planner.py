@@ -4,12 +4,17 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, JsonValue
+import orjson
+from pydantic import JsonValue
 
-from actors.control import Control, OperationAborted
+from actors.answers import exact, prepared
+from actors.calling import given
+from actors.control import Control
 from actors.failures import failed_by, fault_of
-from actors.operations import ExactPlan, Operation, Preparation
+from actors.operations import Operation
 from actors.outcomes import Exact, Failed, Prepared
+from actors.secrets import masked_plan
+from hostres.masking import own_mask
 from store.lazy_dataclass import dataclass
 from store.plans import NodePlan
 from store.values import canonical
@@ -68,17 +73,22 @@ def answer(question: Question, planning: Planning) -> Prepared | Exact | Failed:
         planning: What the planner gets as `ctx`.
 
     Returns:
-        Its answer as plain values, or why there is none.
+        Its answer as plain values, without secrets, or why there is none.
 
     """
-    operation = question.operation
     try:
-        given = operation.input_type.model_validate_json(canonical(question.input))
-        if question.preparation is None:
-            return _prepared(_call(operation.prepare, planning, given), operation)
-        return _exact(_call(operation.plan, planning, given, question.preparation.descriptors), operation)
-    except (Exception, OperationAborted, SystemExit) as error:  # noqa: BLE001 - a planner may raise anything
-        return failed_by(fault_of(error), dispatched=False)
+        return masked_plan(_asked(question, planning), own_mask())
+    except BaseException as error:  # noqa: BLE001 - a planner may raise anything
+        return masked_plan(failed_by(fault_of(error), dispatched=False), own_mask())
+
+
+def _asked(question: Question, planning: Planning) -> Prepared | Exact:
+    operation, preparation = question.operation, question.preparation
+    argument = given(canonical(question.input), operation.input_type)
+    if preparation is None:
+        return prepared(_call(operation.prepare, planning, argument), operation)
+    descriptors = orjson.loads(canonical(preparation.descriptors))  # its own: what is frozen stays as it is
+    return exact(_call(operation.plan, planning, argument, descriptors), operation)
 
 
 def still_runs(operation: Operation, value: JsonValue, planning: Planning) -> bool | None:
@@ -94,9 +104,8 @@ def still_runs(operation: Operation, value: JsonValue, planning: Planning) -> bo
 
     """
     try:
-        given = operation.input_type.model_validate_json(canonical(value))
-        said = _call(operation.probe, planning, given)
-    except (Exception, OperationAborted, SystemExit):  # noqa: BLE001 - a probe may raise anything
+        said = _call(operation.probe, planning, given(canonical(value), operation.input_type))
+    except BaseException:  # noqa: BLE001 - a probe may raise anything
         return None
     return said if isinstance(said, bool) else None
 
@@ -105,21 +114,3 @@ def _call(port: Any, *arguments: Any) -> Any:
     if port is None:
         raise TypeError("this host's operation has no such port")
     return port(*arguments)
-
-
-def _prepared(result: Any, operation: Operation) -> Prepared:
-    if not isinstance(result, Preparation):
-        raise TypeError(f"prepare of {operation.kind} gave {type(result).__name__}, not a Preparation")
-    canonical(result.descriptors)
-    return Prepared(
-        descriptors=result.descriptors, max_input_bytes=result.max_input_bytes, max_seconds=result.max_seconds
-    )
-
-
-def _exact(result: Any, operation: Operation) -> Exact:
-    if not isinstance(result, ExactPlan) or not isinstance(result.input, BaseModel):
-        raise TypeError(
-            f"plan of {operation.kind} gave {type(result).__name__}, not an ExactPlan with a model as input"
-        )
-    exact = operation.input_type.model_validate(result.input)
-    return Exact(input=exact.model_dump(mode="json"), keys=tuple(result.keys))

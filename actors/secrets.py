@@ -56,7 +56,7 @@ def masked_plan(answer: Prepared | Exact | Failed, mask: Mask) -> Prepared | Exa
     """Return what a planner said; a secret in it is a failure, since its plan is stored and shown."""
     if isinstance(answer, Failed):
         return replace(answer, message=mask.text(answer.message), todo=mask.text(answer.todo))
-    if mask.finds(canonical(answer.input if isinstance(answer, Exact) else answer.descriptors)):
+    if mask.finds(canonical([answer.input, *answer.keys] if isinstance(answer, Exact) else answer.descriptors)):
         return Failed(
             code=FailureCode.INVALID_DATA,
             message="its planner puts a secret into its plan, which is stored and shown",

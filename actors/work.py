@@ -11,6 +11,7 @@ import orjson
 from pydantic import JsonValue, ValidationError
 
 from actors.agent_requests import AgentTask
+from actors.answers import found
 from actors.assignment import Assignment, Host
 from actors.calling import dumped, given
 from actors.command_outputs import output_of
@@ -19,7 +20,7 @@ from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files
 from actors.evidence_file import VARIABLE, read_evidence
 from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, failed_by, fault_of, fault_of_code, too_large
-from actors.operations import Compute, Entry, Operation, Previous, Reconciliation
+from actors.operations import Compute, Entry, Operation, Previous
 from actors.outcomes import Aborted, Found, Outcome, Value
 from actors.secrets import resolved
 from hostres.errors import Code, HostlerError
@@ -167,10 +168,7 @@ def _called(job: Job) -> Callable[..., Any] | None:
 def _reconciled(operation: Operation, context: Context, argument: Any, previous: Previous) -> JsonValue | Found:
     if operation.reconcile is None:
         raise TypeError(f"{operation.kind} cannot be reconciled here")
-    result = operation.reconcile(context, argument, previous)
-    if isinstance(result, Reconciliation):
-        return Found(finding=result.finding, message=result.message)
-    return dumped(result, operation.output_type)
+    return found(operation.reconcile(context, argument, previous), operation)
 
 
 def _command(context: Context, executor: CommandExecutor, words: Words, value: JsonValue) -> JsonValue:

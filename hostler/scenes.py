@@ -4,6 +4,7 @@ import os
 
 from hostler.run_code import code_for_run
 from hostler.stored_runs import whole
+from hostler.views.deferred import deferred
 from hostler.views.why import Scene
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
@@ -36,8 +37,17 @@ def scene_of(home: Home, reader: Reader, run_id: str, *, load: bool = True) -> S
             code_for_run(stored.record, plan, reader.bundle, home.bundles, nodes=needing)
         except HostlerError as error:
             missing = error.what
+    unknown = deferred(nodes, reader.deferrals(run_id, owned=stored.owned))
     stopped = [process for process in find_leftovers(run_id) if process.stopped]
-    return Scene(run=stored, plan=plan, nodes=nodes, tickets=_tickets(run_id), missing=missing, stopped=stopped)
+    return Scene(
+        run=stored,
+        plan=plan,
+        nodes=nodes,
+        tickets=_tickets(run_id),
+        missing=missing,
+        stopped=stopped,
+        deferred=unknown,
+    )
 
 
 def _tickets(run_id: str) -> dict[str, Row]:

@@ -7,6 +7,9 @@ from store.lazy_dataclass import dataclass
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 
+VALUE_BYTES: Final = 32 * MIB
+"""Canonical bytes of a plan or an output at most."""
+
 INLINE_BYTES: Final = 256 * KIB
 """What is larger lies in a file beside the database, by its digest."""
 
@@ -27,5 +30,5 @@ class Limits:
     events: int = 1_000_000
     events_kept: int = 64
     entry_bytes: int = 256 * KIB
-    value_bytes: int = 32 * MIB
+    value_bytes: int = VALUE_BYTES
     bundle_bytes: int = 16 * MIB

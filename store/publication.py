@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from store.values import Domain, digest
 
 LONGEST_KEY: Final = 512
+MOST_KEYS: Final = 64
 FILE: Final = "file:"
 """What the key of a file begins with; its absolute path follows."""
 LONGEST_NAME: Final = 255

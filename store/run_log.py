@@ -15,6 +15,8 @@ _EVENTS_BEFORE: Final = (
     "SELECT seq, event, sha256 FROM events WHERE id >= ?1 << 32 AND id < (?1 << 32) + ?2 ORDER BY id DESC LIMIT ?3"
 )
 _LOG_CUT: Final = f'"kind":"{EventKind.LOG_CUT}"'.encode()
+_CLEANUP_ERROR: Final = f'"kind":"{EventKind.CLEANUP_ERROR}"'.encode()
+_RUN_CLAIMED: Final = f'"kind":"{EventKind.RUN_CLAIMED}"'.encode()
 _ANSWERS: Final = frozenset({EventKind.REQUEST, EventKind.REQUEST_REFUSED})
 
 
@@ -74,10 +76,36 @@ class RunLog(RunList):
             HostlerError: not-found; invalid-data, naming the event.
 
         """
+        return tuple(self._telling(run_id, EventKind.LOG_CUT, _LOG_CUT))
+
+    def deferrals(self, run_id: str, *, owned: bool) -> dict[str, Event]:
+        """Return the last events that tell that it could not be found out what an attempt did, by node.
+
+        Args:
+            run_id: The run.
+            owned: Whether a host works on it: then only what that has said itself counts, as it asks anew.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the event.
+
+        """
+        found = [
+            event
+            for event in self._telling(run_id, EventKind.CLEANUP_ERROR, _CLEANUP_ERROR)
+            if event.data.get("reconciling") is True and event.node is not None
+        ]
+        if found and owned:
+            claimed = max(event.seq for event in self._telling(run_id, EventKind.RUN_CLAIMED, _RUN_CLAIMED))
+            found = [event for event in found if event.seq > claimed]
+        return {event.node or "": event for event in found}
+
+    def _telling(self, run_id: str, kind: EventKind, mark: bytes) -> Iterator[Event]:
+        """Yield the events of a kind, oldest first."""
         query = of_run("seq, event, sha256", "events", only="instr(event, ?)")
-        rows = self._of_run(run_id, query, _LOG_CUT)
-        found = (chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=None) for seq, data, sha256 in rows)
-        return tuple(event for event in found if event.kind is EventKind.LOG_CUT)
+        for seq, data, sha256 in self._of_run(run_id, query, mark):
+            event = chain.unseal(data, sha256, run_id=run_id, seq=seq, prev_sha256=None)
+            if event.kind is kind:
+                yield event
 
     def _of_run(self, run_id: str, query: str, *values: object) -> list[Any]:
         if self._connection is None:

@@ -6,7 +6,7 @@ from actors.scheduling.endings import fail, forget, leave
 from actors.scheduling.outcomes import RECOVERABLE, failure_of, settled
 from actors.scheduling.retrying import fail_or_retry
 from actors.scheduling.state import NodeState, Port
-from actors.scheduling.stopping import DEADLINE, OVERDUE
+from actors.scheduling.stopping import DEADLINE, OVERDUE, RECOVER
 from actors.scheduling.turn import Turn
 from store.contracts import Failure
 from store.lifecycle import Status
@@ -35,6 +35,7 @@ def ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fal
     if isinstance(outcome, Found):
         raise TypeError(f"only a reconciliation finds {outcome.finding}")
     if node.record.gate_passed and node.planned.policy.resume in RECOVERABLE and turn.state.has(node, Port.RECONCILE):
+        reconciling.note(turn, node, outcome)
         if given_up or (isinstance(outcome, Aborted) and outcome.left):
             reconciling.defer(turn, node, "something of it still runs")
         else:
@@ -47,7 +48,8 @@ def ended(turn: Turn, node: NodeState, outcome: Outcome, *, given_up: bool = Fal
         return
     status, failure = settled_as(node, outcome)
     if status is Status.FAILED and failure is not None:
-        fail_or_retry(turn, node, failure, after_s=outcome.after_s if isinstance(outcome, Failed) else None)
+        after_s = outcome.after_s if isinstance(outcome, Failed) else None
+        fail_or_retry(turn, node, failure, after_s=after_s, asked=node.stopping == RECOVER)
     else:
         settle(turn, node, status, failure)
 

@@ -114,6 +114,7 @@ def recover(turn: Turn, node: NodeState) -> None:
     if node.key in state.deferred:
         state.deferred.discard(node.key)
         node.reconciling = False
+        node.wanted = node.record.failure is not None  # what was interrupted is made again without a word
         node.recovering = True  # something of it may still live; nothing is asked beside that
         state.active += 1
         turn.now.append(EndLeftovers(nodes=(node.key,)))

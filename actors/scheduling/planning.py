@@ -15,15 +15,15 @@ from actors.scheduling.turn import Turn
 from hostres.errors import Code, HostlerError
 from store.contracts import EventKind
 from store.lifecycle import Status
+from store.limits import VALUE_BYTES
 from store.plans import AgentExecutor, CommandExecutor, NodePlan, PlanPhase
 from store.policy import FailureCode, Policy
-from store.publication import LONGEST_KEY, SHORTER, impossible_name, publication_keys
+from store.publication import LONGEST_KEY, MOST_KEYS, SHORTER, impossible_name, publication_keys
 from store.references import resolve
 from store.values import Domain, canonical, digest_bytes
 from store.words import words_of
 
 PLANNING: Final = "planning"
-MOST_KEYS: Final = 64
 PLANNERS: Final = frozenset({Port.PREPARE, Port.PLAN})
 """What an operation brings that works out its exact plan itself."""
 
@@ -85,12 +85,12 @@ def answered(turn: Turn, message: PlannerAnswered) -> None:
                 if node.plan is None:
                     raise AssertionError(node.key)
                 plan, data = _effect(state, node, node.plan, answer.input, answer.keys)
+        freeze(turn, node, plan, data)
     except HostlerError as error:
         refused = Failed(code=FailureCode.INVALID_DATA, message=error.what, todo=error.todo)
         fail_or_retry(turn, node, failure_of(refused))
         return
     turn.move(node, Status.READY, failure=None)
-    freeze(turn, node, plan, data)
     state.push_ready(node)
 
 
@@ -123,8 +123,14 @@ def freeze(turn: Turn, node: NodeState, plan: NodePlan, data: bytes) -> None:
         plan: Its preparation, or its effect.
         data: Canonical bytes of the input of that.
 
+    Raises:
+        HostlerError: It is too large, or nested too deeply, to be stored.
+
     """
     frozen = node.family.shared.frozen(plan, data)
+    if len(frozen.data) > VALUE_BYTES:
+        what = f"its {plan.phase} plan is too large: {len(frozen.data)} bytes, {VALUE_BYTES} are allowed"
+        raise HostlerError(Code.INVALID_DATA, what, "put what is large into a file and name that")
     node.plan, node.given = plan, data
     field = "plan_sha256" if plan.phase is PlanPhase.EFFECT else "preparation_sha256"
     if getattr(node.record, field) == frozen.sha256:

@@ -2,6 +2,10 @@
 
 What cannot be found out now (an error, a deadline, a drained host) is deferred: the node stays running in the store,
 and a later owner of the run tries again.
+
+An attempt that was found to have done nothing is made again at once if it was interrupted. If it had failed, that it
+did nothing makes of it a failure like any other: its policy's `retry` decides. So the failure is stored before anybody
+finds out, with the record that stays running, and counts for a later owner too.
 """
 
 from actors.actions import Reconcile, SetTimer, TimerName
@@ -10,9 +14,10 @@ from actors.outcomes import Aborted, Failed, Finding, Found, Outcome, Value
 from actors.scheduling import spending
 from actors.scheduling.asking import ask, withdraw
 from actors.scheduling.endings import fail, leave
-from actors.scheduling.outcomes import RECOVERABLE, ambiguous, unreconciled
+from actors.scheduling.outcomes import RECOVERABLE, ambiguous, failure_of, storable, unreconciled
+from actors.scheduling.retrying import fail_or_retry
 from actors.scheduling.state import NodeState, Port
-from actors.scheduling.stopping import DEADLINE
+from actors.scheduling.stopping import DEADLINE, RECOVER
 from actors.scheduling.turn import Turn
 from actors.scheduling.verifying import take_result
 from store.contracts import EventKind, Failure
@@ -62,6 +67,28 @@ def leave_beside(turn: Turn, node: NodeState) -> bool:
     return True
 
 
+def note(turn: Turn, node: NodeState, outcome: Failed | Aborted) -> None:
+    """Keep how an attempt ended of which is now to be found out what it did; one that was interrupted keeps nothing.
+
+    Args:
+        turn: The turn.
+        node: A running node, let through to an outside write.
+        outcome: How its attempt ended.
+
+    """
+    node.wanted = node.stopping == RECOVER
+    node.after_s = outcome.after_s if isinstance(outcome, Failed) else None
+    match outcome:
+        case _ if node.wanted or node.record.cancelling:
+            pass
+        case Aborted(reason="drain"):
+            pass
+        case Aborted(reason="cancel"):  # it gave itself up
+            turn.change(node, cancelling=True)
+        case _:
+            turn.change(node, failure=failure_of(outcome))
+
+
 def reconcile(turn: Turn, node: NodeState) -> None:
     """Find out what the attempt of *node* did; it is running in the store and counts as active."""
     node.reconciling = True
@@ -102,8 +129,11 @@ def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
     """Settle *node* by what its reconciliation found."""
     resume = node.planned.policy.resume
     match outcome:
-        case Failed(message=message):
-            defer(turn, node, message)
+        case Failed(message=message, todo=todo):
+            defer(turn, node, message, todo)
+            return
+        case Aborted(reason="timeout"):
+            defer(turn, node, "its reconciler ran out of its time", "mend it, or raise its max_seconds")
             return
         case Aborted(reason=reason):
             defer(turn, node, f"stopped by {reason}")
@@ -116,30 +146,54 @@ def found(turn: Turn, node: NodeState, outcome: Outcome) -> None:
         spending.did_nothing(node)
     match outcome:
         case Value():
+            turn.change(node, failure=None)  # it has done its work after all
             take_result(turn, node, outcome)
-        case Found(finding=Finding.RETRY) if resume in RECOVERABLE and node.record.cancelling:
-            fail(turn, node, Status.CANCELLED, None)
         case Found(finding=Finding.RETRY) if resume in RECOVERABLE:
-            turn.move(node, Status.READY)
-            turn.state.push_ready(node)
+            _did_nothing(turn, node)
         case Found(finding=Finding.INCOMPATIBLE, message=message):
-            failure = Failure(code=FailureCode.INCOMPATIBLE, message=message, todo="look at its outputs")
+            failure = Failure(
+                code=FailureCode.INCOMPATIBLE, message=storable(message, 4000), todo="look at its outputs"
+            )
             fail(turn, node, Status.INCOMPATIBLE, failure)
         case Found(finding=Finding.AMBIGUOUS, message=message) if resume not in RECOVERABLE:
-            fail(turn, node, Status.AMBIGUOUS, ambiguous(message))
+            fail(turn, node, Status.AMBIGUOUS, ambiguous(storable(message, 4000)))
         case _:
             fail(turn, node, *unreconciled(resume))
 
 
-def defer(turn: Turn, node: NodeState, why: str) -> None:
-    """Leave *node* running in the store, for a later owner."""
+def _did_nothing(turn: Turn, node: NodeState) -> None:
+    """Let an attempt be made again that was interrupted; of one that had failed its policy says whether it is."""
+    failure = node.record.failure
+    if node.record.cancelling:
+        fail(turn, node, Status.CANCELLED, None)
+    elif node.wanted or failure is not None:
+        failure = failure or failure_of(Aborted(reason=RECOVER))
+        fail_or_retry(turn, node, failure, after_s=node.after_s, asked=node.wanted)
+    else:
+        turn.move(node, Status.READY)
+        turn.state.push_ready(node)
+
+
+def defer(turn: Turn, node: NodeState, why: str, todo: str = "") -> None:
+    """Leave *node* running in the store, for a later owner.
+
+    Args:
+        turn: The turn.
+        node: A running node that counts as active.
+        why: What hindered it, for people.
+        todo: What a person can do before that; nothing but to resume the run if it is empty.
+
+    """
     leave(turn, node, DEADLINE)
+    node.stopping = None
     spending.set_aside(turn, node)
     turn.event(
         EventKind.CLEANUP_ERROR,
         node,
         attempt=node.record.attempt,
-        message=f"what the attempt did could not be found out: {why}",
+        reconciling=True,
+        message=f"what the attempt did could not be found out: {storable(why, 4000)}",
+        todo=storable(todo, 1000),
     )
 
 

@@ -7,7 +7,6 @@ from actors.scheduling import spending
 from actors.scheduling.endings import fail, forget
 from actors.scheduling.outcomes import storable
 from actors.scheduling.state import NodeState
-from actors.scheduling.stopping import RECOVER
 from actors.scheduling.turn import Turn
 from store.budgets import Misfit
 from store.clock import instant, unix_ms
@@ -18,7 +17,9 @@ from store.retrying import next_try_ms
 RETRY: Final = "retry"
 
 
-def fail_or_retry(turn: Turn, node: NodeState, failure: Failure, *, after_s: float | None = None) -> None:
+def fail_or_retry(
+    turn: Turn, node: NodeState, failure: Failure, *, after_s: float | None = None, asked: bool = False
+) -> None:
     """Let *node* fail, or put its next try off, as its policy says; interruptions never come here.
 
     Args:
@@ -26,6 +27,7 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure, *, after_s: flo
         node: A node that prepares, is queued or runs.
         failure: Why, for people.
         after_s: Seconds before which it says itself that another try cannot help.
+        asked: Whether somebody asked for another try.
 
     """
     if node.record.cancelling:
@@ -33,7 +35,6 @@ def fail_or_retry(turn: Turn, node: NodeState, failure: Failure, *, after_s: flo
         return
     retry, failures = node.planned.policy.retry, node.record.failures + 1
     seed = f"{turn.state.run_id}:{node.key}:{failures}"
-    asked = node.stopping == RECOVER
     delay = next_try_ms(retry, failures, failure, seed, asked=asked, after_s=after_s or 0.0)
     short = None if delay is None else spending.retry_misfit(turn.state, node)
     if short is not None:

@@ -68,6 +68,8 @@ class NodeState:
         began_ns: When its attempt began here, CLOCK_BOOTTIME; None for one of a dead host.
         told: Whether its attempt has said what it spent.
         unknown: Whether its attempt may have spent what it has not said.
+        wanted: Whether somebody asked that an attempt of which is found out what it did be made again.
+        after_s: Seconds before which that attempt said itself that another try cannot help.
         integrating: Whether what it made is being brought to where it belongs.
         envelope: What it may do at most; None where nothing is kept from it.
 
@@ -98,6 +100,8 @@ class NodeState:
     began_ns: int | None = None
     told: bool = False
     unknown: bool = False
+    wanted: bool = False
+    after_s: float | None = None
     integrating: bool = False
     envelope: Envelope | None = None
 

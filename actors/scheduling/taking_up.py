@@ -165,7 +165,7 @@ def run(
 
     """
     attempt = node.record.attempt + 1
-    node.cleared = node.probing = node.told = node.unknown = False
+    node.cleared = node.probing = node.told = node.unknown = node.wanted = False
     node.began_ns = turn.stamp.boot_ns
     turn.move(
         node,

@@ -5,12 +5,15 @@ from types import MappingProxyType
 from typing import Final
 
 from hostler.views.budgets import waits
+from hostler.views.deferred import deferred_lines
 from hostler.views.show import counts_text, failure_lines, may_be_retried, outputs_lines, owner_lines, seconds_between
 from hostler.views.terminal import duration, harmless
-from store.contracts import NodeRecord
+from store.contracts import Event, NodeRecord
 from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus, Status
 from store.plans import GraphPlan
 from store.run_view import RunView
+
+NO_DEFERRALS: Final[Mapping[str, Event]] = MappingProxyType({})
 
 COMPLETED: Final = 0
 FAILED: Final = 1
@@ -40,13 +43,16 @@ WATCHED: Final[Mapping[RunStatus, int]] = MappingProxyType(
 """Likewise of one that only looked on: what nobody works on waits for a person to start it."""
 
 
-def ending_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> str:
+def ending_text(
+    run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord], deferrals: Mapping[str, Event] = NO_DEFERRALS
+) -> str:
     """Return what to say when a command leaves a run: how it ended, what failed, what waits, what to type.
 
     Args:
         run: The run.
         plan: Its graph plan.
         nodes: Its nodes, in the order of the plan.
+        deferrals: By node, the event that tells that it could not be found out what its attempt did.
 
     """
     run_id = run.record.run_id
@@ -58,6 +64,7 @@ def ending_text(run: RunView, plan: GraphPlan, nodes: Sequence[NodeRecord]) -> s
     lines += failure_lines(run, plan, [node for node in nodes if node.status in FAILED_NODES], mark="failed: ")
     if run.imported:
         return "\n".join([*lines, *owner_lines(run), *outputs_lines(run, plan)])
+    lines += deferred_lines(run_id, nodes, deferrals)
     for waiting in waits(run, plan, nodes):
         lines.append(f"waits: {waiting.node}: {harmless(waiting.message)}")
         lines += waiting.typed("  ")

@@ -21,6 +21,7 @@ from hostler.interrupts import Continued, Interrupted, Interrupts, Suspended
 from hostler.stored_runs import whole
 from hostler.views.board import Board
 from hostler.views.cut_logs import cut_lines
+from hostler.views.deferred import deferred_lines
 from hostler.views.lines import PlainView
 from hostler.views.show import seconds_since, show_json
 from hostler.views.terminal import console, is_terminal
@@ -156,10 +157,12 @@ def tell_ending(reader: Reader, run_id: str, *, json: bool, exits: Mapping[RunSt
 
     """
     stored, plan, nodes = whole(reader, run_id)
+    deferrals = reader.deferrals(run_id, owned=stored.owned)
     if json:
         print_json(show_json(stored, plan, nodes, cuts=reader.log_cuts(run_id)))
+        sys.stderr.writelines(f"{line}\n" for line in deferred_lines(run_id, nodes, deferrals))
     else:
-        print_line("\n".join([ending_text(stored, plan, nodes), *cut_lines(reader.log_cuts(run_id))]))
+        print_line("\n".join([ending_text(stored, plan, nodes, deferrals), *cut_lines(reader.log_cuts(run_id))]))
     return exits[stored.status]
 
 

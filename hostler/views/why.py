@@ -1,10 +1,12 @@
 """Why a node, or a whole run, does not move: in plain words, with the command that would move it. Pure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final
 
 from hostler.views.budgets import waits
+from hostler.views.deferred import deferred_text
 from hostler.views.naming import EXTERNAL, claims_text, executor_name
 from hostler.views.readiness import readiness_text
 from hostler.views.show import may_be_retried
@@ -64,6 +66,7 @@ class Scene:
         tickets: What the machine holds or makes wait for it, by node.
         missing: What this program lacks to work on it, one line; None if nothing.
         stopped: Processes of the run that do nothing until somebody continues them.
+        deferred: By node, why it could not be found out what its last attempt did.
 
     """
 
@@ -73,6 +76,7 @@ class Scene:
     tickets: Mapping[str, Row]
     missing: str | None = None
     stopped: Sequence[Leftover] = ()
+    deferred: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -112,9 +116,11 @@ def why_run(scene: Scene) -> Why:
         command = resting[0].command
     elif not scene.owned:
         text, command = _nobody(scene)
+        text = " ".join([text, *(f"As to {key}: {_deferred(scene, key)}" for key in scene.deferred)])
     else:
         moving = [node for node in scene.nodes if node.status in LIVE - {Status.PENDING}]
         text = " ".join([_owner(scene), *(f"{node.key} is {node.status}." for node in moving[:5])])
+        text = " ".join([text, *(f"As to {key}: {_deferred(scene, key)}" for key in scene.deferred)])
         command = f"hostler why {run_id} {moving[0].key}" if moving else _watch(scene)
     return _why(scene, None, run.status.value, text, command)
 
@@ -163,10 +169,7 @@ def _of_status(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
         case Status.QUEUED:
             return _queued(scene, node), "hostler top"
         case Status.RUNNING:
-            stopped = [process for process in scene.stopped if process.node == node.key]
-            go_on = "kill -CONT " + " ".join(str(process.pid) for process in stopped)
-            look = f"hostler logs {scene.run_id} {node.key} --follow"
-            return _running(scene, node, stopped), go_on if stopped else look
+            return _running(scene, node)
         case Status.CORRECTIVE:
             return f"It failed ({_failure(node)}) and is tried again at {node.due_at}.", _watch(scene)
         case Status.SKIPPED | Status.FAILED | Status.INCOMPATIBLE:
@@ -213,7 +216,20 @@ def _queued(scene: Scene, node: NodeRecord) -> str:
     return f"It has waited {duration(row.for_s)} with ticket {row.ticket} for {claims}: {reasons}."
 
 
-def _running(scene: Scene, node: NodeRecord, stopped: Sequence[Leftover]) -> str:
+def _deferred(scene: Scene, key: str) -> str:
+    return deferred_text(scene.node(key), scene.deferred[key], scene.plan, owned=scene.owned)
+
+
+def _running(scene: Scene, node: NodeRecord) -> tuple[str, str | None]:
+    if node.key in scene.deferred:
+        return _deferred(scene, node.key), f"hostler recover {scene.run_id} {node.key}"
+    stopped = [process for process in scene.stopped if process.node == node.key]
+    go_on = "kill -CONT " + " ".join(str(process.pid) for process in stopped)
+    look = f"hostler logs {scene.run_id} {node.key} --follow"
+    return _at_work(scene, node, stopped), go_on if stopped else look
+
+
+def _at_work(scene: Scene, node: NodeRecord, stopped: Sequence[Leftover]) -> str:
     row = scene.tickets.get(node.key)
     text = f"Attempt {node.attempt} has run since {node.started_at}"
     if row is not None and row.state == ADMITTED:

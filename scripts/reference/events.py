@@ -65,7 +65,10 @@ KINDS: Final[Mapping[EventKind, tuple[str, str]]] = {
     EventKind.SPENDING: ("a budget was reserved, spent, corrected or given back", "change, amount, assumed"),
     EventKind.LATE_RESULT: ("an attempt that no longer counts brought something", "outcome"),
     EventKind.LEFTOVER: ("processes of an earlier attempt were found and ended", "ended"),
-    EventKind.CLEANUP_ERROR: ("something could not be ended or cleaned up", "message"),
+    EventKind.CLEANUP_ERROR: (
+        "something could not be ended or cleaned up, or it could not be found out what an attempt did",
+        "message; reconciling and todo where it is about what an attempt did",
+    ),
 }
 
 

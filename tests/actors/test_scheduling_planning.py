@@ -5,11 +5,13 @@ import pytest
 from actors.actions import AskPlanner, ForgetPlanner, SetTimer
 from actors.messages import Drain, Due, LeftoversEnded, PlannerAnswered
 from actors.outcomes import Exact, Failed, Prepared
+from actors.scheduling.operators import as_value
 from actors.scheduling.planning import PLANNING
 from actors.scheduling.retrying import RETRY
 from actors.scheduling.state import Port
 from store.contracts import RequestKind
-from store.lifecycle import Status
+from store.lifecycle import RunStatus, Status
+from store.limits import VALUE_BYTES
 from store.plans import PlannedNode, PlanPhase
 from store.policy import Effect, FailureCode, Policy, PreparationKind, Retry
 from tests.actors.support import Drive, Model, dispatched, kinds, planned
@@ -180,6 +182,54 @@ def test_an_answer_to_an_earlier_question_does_not_count():
     answer(made, prepared(), number=1)
     assert made.status("a") is Status.PREPARING
     assert made.state.nodes["a"].plan is None
+
+
+TOO_LARGE = Prepared(descriptors={"film": "x" * VALUE_BYTES}, max_input_bytes=None, max_seconds=None)
+
+
+def nested(levels: int) -> dict:
+    value: dict = {}
+    for _ in range(levels):
+        value = {"in": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (TOO_LARGE, "its preparation plan is too large"),
+        (Prepared(descriptors=nested(245), max_input_bytes=None, max_seconds=None), "nested too deeply"),
+    ],
+)
+def test_a_preparation_that_cannot_be_stored_fails_its_node_and_the_run_ends(said, why):
+    made = drive(planning(), planning("b"))
+    answer(made, said)
+    assert made.status("a") is Status.FAILED
+    failure = made.model.records["a"].failure
+    assert failure is not None
+    assert (failure.code, why in failure.message) == (FailureCode.INVALID_DATA, True)
+    assert made.state.active == 1, "the other one goes on"
+    answer(made, prepared(), "b")
+    assert made.status("b") is Status.PREPARING
+
+
+def test_a_run_that_was_left_preparing_what_cannot_be_stored_is_ended_by_its_next_owner():
+    again = drive().crash(ports=BOTH)
+    again.begin()
+    answer(again, TOO_LARGE)
+    assert again.model.records["a"].status is Status.FAILED
+    assert again.state.status is RunStatus.FAILED
+
+
+def test_an_exact_plan_that_cannot_be_stored_fails_its_node_whoever_works_it_out():
+    large = {"film": "x" * (VALUE_BYTES - 100)}
+    by_planner = drive(ports=ONLY_PLAN)
+    answer(by_planner, Exact(input=large, keys=()))
+    by_itself = drive(planned("z"), planned("a", "z", input={"$ref": {"node": "z", "path": []}}), ports={})
+    by_itself.returned("z", as_value(large))
+    for made in (by_planner, by_itself):
+        assert made.status("a") is Status.FAILED
+        assert "effect plan is too large" in made.model.records["a"].failure.message
 
 
 def test_a_planner_that_does_not_answer_runs_out_of_time():

@@ -16,11 +16,14 @@ from actors.actions import (
 from actors.messages import Admitted, Drain, Due, LeftoversEnded, NotAdmitted, PublicationWanted, Returned
 from actors.outcomes import Aborted, Failed, Finding, Found
 from actors.scheduling.operators import as_value
+from actors.scheduling.retrying import RETRY
 from actors.scheduling.state import Port
 from hostres.errors import Code
+from store.amounts import Budget
 from store.contracts import RequestKind
 from store.lifecycle import RunStatus, Status
-from store.policy import Effect, FailureCode, Policy, Resume
+from store.plans import RunLimits
+from store.policy import Effect, FailureCode, Policy, Resume, Retry
 from tests.actors.support import Drive, Model, dispatched, kinds, left, planned
 
 PORTS = {("test.work", 1): frozenset({Port.RECONCILE})}
@@ -249,3 +252,133 @@ def test_a_host_that_only_settles_requests_finds_nothing_out():
         assert not kinds(again.after, Reconcile)
         assert again.model.records["a"].status is Status.RUNNING
         assert again.state.left
+
+
+def retried(node: str, made: Drive) -> list:
+    (timer,) = [action.timer for action in kinds(made.now, SetTimer) if action.timer.kind == RETRY]
+    return made.send(Due(timer=timer))
+
+
+NOTHING_DONE = Found(finding=Finding.RETRY)
+FAILURES = (LOST, Aborted(reason="timeout"), Aborted(reason="stall"))
+
+
+@pytest.mark.parametrize("outcome", FAILURES)
+@pytest.mark.parametrize(("exhausted", "ends"), [("fail", Status.FAILED), ("block", Status.BLOCKED)])
+def test_an_attempt_that_failed_and_did_nothing_ends_its_node_where_no_try_is_left(outcome, exhausted, ends):
+    """One rule for every next try: a finding does not go round it."""
+    made = running(retry=Retry(attempts=2, exhausted=exhausted))
+    for attempt in (1, 2):
+        made.returned("a", outcome)
+        assert made.status("a") is Status.RUNNING
+        actions = made.send(Returned(node="a", attempt=attempt, outcome=NOTHING_DONE, release=None, reconciling=True))
+        if attempt == 1:
+            assert dispatched(actions) == ["a"]
+            made.send(PublicationWanted(node="a", attempt=2, reply_to=Mailbox()))
+    assert made.status("a") is ends
+    record = made.model.records["a"]
+    assert (record.attempt, record.failures) == (2, 2)
+    assert record.failure is not None
+    assert record.failure.code is not FailureCode.INCOMPATIBLE
+
+
+def test_the_next_try_of_what_did_nothing_is_put_off_as_its_policy_or_the_failure_says():
+    for retry, after_s, seconds in ((Retry(attempts=2, delays=(7.0,)), None, 7.0), (Retry(attempts=2), 9.0, 9.0)):
+        made = running(retry=retry)
+        made.returned("a", Failed(code=LOST.code, message="later", todo="", after_s=after_s))
+        found(made, NOTHING_DONE)
+        assert made.status("a") is Status.CORRECTIVE
+        assert [each.seconds for each in kinds(made.now, SetTimer) if each.timer.kind == RETRY] == [seconds]
+        assert dispatched(retried("a", made)) == ["a"]
+
+
+def test_what_is_no_failure_that_may_pass_is_not_made_again_because_it_did_nothing():
+    made = running(retry=Retry(attempts=16))
+    made.returned("a", Failed(code=FailureCode.INTERNAL, message="a key that is not there", todo=""))
+    found(made, NOTHING_DONE)
+    assert made.status("a") is Status.FAILED
+    assert made.model.records["a"].failure.message == "a key that is not there"
+    assert made.status("b") is Status.SKIPPED
+
+
+def test_each_retry_of_what_did_nothing_costs_one_of_the_budgets_and_none_is_made_beyond_them():
+    limits = RunLimits(budget=Budget(retries=1))
+    nodes = [node(Resume.VERIFIED_RECEIPT, retry=Retry(attempts=9))]
+    made = Drive(Model(nodes, limits=limits), ports=PORTS)
+    made.begin()
+    for attempt in (1, 2):
+        made.send(PublicationWanted(node="a", attempt=attempt, reply_to=Mailbox()))
+        made.returned("a", LOST)
+        made.send(Returned(node="a", attempt=attempt, outcome=NOTHING_DONE, release=None, reconciling=True))
+    assert made.status("a") is Status.FAILED
+    assert "is not tried again" in made.model.records["a"].failure.message
+    assert made.state.shares is not None
+    assert made.state.shares.books.left(None, "retries") == 0
+
+
+@pytest.mark.parametrize("outcome", [*FAILURES, Aborted(reason="timeout", left=("ffmpeg",))])
+def test_a_failure_counts_too_where_a_later_owner_finds_out_that_it_did_nothing(outcome):
+    """The failure was durable before anybody was asked; only an interruption is no failure."""
+    made = running()
+    made.returned("a", outcome)
+    assert made.model.records["a"].failure is not None
+    again = taken_over(made)
+    found(again, NOTHING_DONE)
+    assert again.status("a") is Status.FAILED
+    assert again.model.records["a"].attempt == 1
+
+
+def test_what_was_interrupted_and_did_nothing_is_made_again_and_counts_as_no_failure():
+    limits = RunLimits(budget=Budget(retries=0))
+    made = Drive(Model([node(Resume.VERIFIED_RECEIPT)], limits=limits), ports=PORTS)
+    made.begin()
+    for attempt in (1, 2, 3):
+        made.send(PublicationWanted(node="a", attempt=attempt, reply_to=Mailbox()))
+        if attempt == 2:
+            made.send(Drain(grace_s=0))
+            made.returned("a", Aborted(reason="drain"))
+        made = taken_over(made)
+        made.send(Returned(node="a", attempt=attempt, outcome=NOTHING_DONE, release=None, reconciling=True))
+        assert (made.status("a"), made.model.records["a"].attempt) == (Status.RUNNING, attempt + 1)
+    assert made.model.records["a"].failures == 0
+
+
+def test_what_gave_itself_up_and_did_nothing_is_cancelled():
+    made = running()
+    made.returned("a", Aborted(reason="cancel"))
+    found(made, NOTHING_DONE)
+    assert made.status("a") is Status.CANCELLED
+
+
+def test_whoever_asks_for_another_try_of_it_is_not_bound_by_its_policy():
+    made = running()
+    made.request(RequestKind.RECOVER, "a")
+    made.returned("a", Aborted(reason="recover"))
+    assert dispatched(found(made, NOTHING_DONE)) == ["a"]
+
+
+def test_a_recovery_of_what_had_failed_and_could_not_be_found_out_makes_it_again():
+    made = Drive(Model([node(Resume.VERIFIED_RECEIPT), planned("z")]), ports=PORTS)
+    made.begin()
+    made.send(PublicationWanted(node="a", attempt=1, reply_to=Mailbox()))
+    made.returned("a", LOST)
+    found(made, LOST)
+    made.request(RequestKind.RECOVER, "a")
+    made.send(LeftoversEnded(nodes=("a",), ended={}, remaining={}))
+    assert dispatched(found(made, NOTHING_DONE)) == ["a"]
+
+
+@pytest.mark.parametrize("message", ["x" * 5000, "\ud800"])
+def test_what_a_reconciler_says_is_stored_as_far_as_it_can_be(message):
+    for finding, resume in (
+        (Finding.INCOMPATIBLE, Resume.VERIFIED_RECEIPT),
+        (Finding.AMBIGUOUS, Resume.NON_RESUMABLE_LIVE),
+    ):
+        again = taken_over(running(resume))
+        found(again, Found(finding=finding, message=message))
+        assert again.model.records["a"].failure is not None
+    made = running()
+    made.returned("a", LOST)
+    assert left(found(made, Failed(code=FailureCode.INTERNAL, message=message * 100, todo=""))) is not None
+    (told,) = made.model.events("cleanup-error", "a")
+    assert len(told["message"]) < 4100

@@ -150,7 +150,7 @@ def test_a_reconciler_that_hangs_lets_its_claim_go_at_its_deadline_and_a_later_r
     assert node["status"] == "running", "what it did is still not known"
     assert top()["tickets"] == [], "its claim is free"
     assert [event["data"]["message"] for event in events(run_id) if event["kind"] == "cleanup-error"] == [
-        "what the attempt did could not be found out: stopped by timeout"
+        "what the attempt did could not be found out: its reconciler ran out of its time"
     ]
     (tmp_path / "hang").unlink()
     assert hostler("resume", run_id).returncode == 0

@@ -1,11 +1,13 @@
 """A paid call whose host is killed: what it did is found out by its operation, never by doing it again."""
 
+import json
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from actors.attempts import RECONCILER
 from tests.crash.support import events, hosting, hostler, processes_of, show
 from tests.support import until
 
@@ -113,6 +115,54 @@ def test_an_error_after_the_gate_is_reconciled_in_the_same_host(flow, tmp_path):
     done = hostler(*flow)
     assert done.returncode == 0, done.stderr
     assert len(lines(tmp_path, "calls")) == len(lines(tmp_path, "looks")) == 1
+
+
+def test_a_call_that_failed_and_was_lost_is_made_again_only_by_its_policy(flow, tmp_path):
+    (tmp_path / "go").touch()
+    (tmp_path / "lost").touch()
+    done = hostler(*flow)
+    assert done.returncode == 1, done.stderr
+    assert "never told what it did" in done.stdout
+    assert len(lines(tmp_path, "calls")) == len(lines(tmp_path, "looks")) == 1
+
+
+def test_a_reconciler_that_breaks_says_so_wherever_a_person_looks_and_is_asked_again_once_it_is_mended(flow, tmp_path):
+    (tmp_path / "go").touch()
+    file = tmp_path / "flow.py"
+    file.write_text(
+        FLOW.replace("    return Receipt(key", "    raise KeyError('no such ledger')\n    return Receipt(key")
+    )
+    stopped = hostler(*flow)
+    run_id, why = stopped.stdout.split()[0], "what the attempt did could not be found out: KeyError: 'no such ledger'"
+    assert stopped.returncode == 130, stopped.stderr
+    assert f"unknown: order: {why}" in stopped.stdout
+    for node in ([], ["order"]):
+        said = hostler("why", run_id, *node).stdout
+        assert why in said
+        assert "SystemExit: never told what it did" in said
+        assert f"hostler resume {run_id}" in said
+    error = json.loads(hostler("logs", run_id, "order", "--json").stdout)["error"]
+    before, heading, after = error.partition(RECONCILER)
+    assert (before.count("Traceback"), heading, after.count("Traceback")) == (1, RECONCILER, 1)
+    assert "KeyError: 'no such ledger'" in after
+    again = hostler("resume", run_id, "--json")
+    assert (again.returncode, why in again.stderr) == (130, True)
+    assert json.loads(hostler("logs", run_id, "order", "--json").stdout)["error"].count("Traceback") == 2
+    file.write_text(FLOW)
+    done = hostler("resume", run_id)
+    assert done.returncode == 0, done.stderr
+    assert len(lines(tmp_path, "calls")) == 1
+
+
+def test_a_reconciler_that_can_never_find_out_is_left_out_and_the_run_ends(flow, tmp_path):
+    (tmp_path / "go").touch()
+    file = tmp_path / "flow.py"
+    file.write_text(FLOW.replace("    return Receipt(key", "    return None\n    return Receipt(key"))
+    stopped = hostler(*flow)
+    assert "reconcile of test.order gave NoneType, neither its output nor a Reconciliation" in stopped.stdout
+    file.write_text(FLOW.replace(", reconcile=look", ""))
+    assert hostler("resume", "-").returncode == 1
+    assert show()["nodes"][0]["status"] == "incompatible"
 
 
 def test_a_reconciler_that_is_killed_too_is_asked_again_and_a_cancel_ends_the_run(flow, tmp_path):

@@ -86,10 +86,11 @@ def check_shares(world: "World") -> None:
     books, limits = state.shares.books, state.plan.limits
     again = Books(state.plan, books.ledgers.values())
     for holder in (None, *state.nodes):
-        for counter in ("tokens", "cost", "tasks"):
+        for counter in ("tokens", "cost", "tasks", "retries"):
             left = books.left(holder, counter)
             assert left == again.left(holder, counter)
-            assert counter != "tasks" or left is None or left >= 0, "more started than the budget allows"
+            counted = counter in ("tasks", "retries")
+            assert not counted or left is None or left >= 0, "more started than the budget allows"
     reserving = Counter(node.status for node in state.nodes.values() if node.status in HOLDING)
     at_least = reserving.total() - reserving[Status.VERIFYING]  # what is verified again has settled before
     assert at_least <= books.reservations <= reserving.total() if books.limited else books.reservations == 0
@@ -156,6 +157,7 @@ def check_begun(world: "World", action: Dispatch | Reconcile, lease: int | None)
     assert action.node not in world.finished, "a completed node ran again"
     if node.family.noticeable and isinstance(action, Dispatch):
         check_input(world, action)
+        world.failures.check(action)
     assert (lease is not None) is bool(action.plan.policy.claims or action.plan.keys), "claims without a lease"
     if node.family.noticeable:
         beside = [work for work in world.executors.works if work.node == action.node]

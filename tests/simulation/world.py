@@ -53,6 +53,7 @@ from store.transactions import Transaction
 from tests.actors.support import HUMAN, RUN_ID, Model, rule
 from tests.simulation.checks import check, check_begun, check_end
 from tests.simulation.executors import Executors
+from tests.simulation.failures import Failures
 from tests.simulation.graphs import PORTS, random_graph, random_limits
 from tests.simulation.people import People
 from tests.simulation.surroundings import Machine
@@ -85,6 +86,7 @@ class World:
         self.executors = Executors(self.random, self.planned, self.machine, self.inbox.append)
         self.workers = Workers(self)
         self.people = People(self)
+        self.failures = Failures(self)
         self.finished: set[str] = set()
         self.clock_ms = 0
         self.steps = 0
@@ -132,6 +134,7 @@ class World:
     def take_over(self) -> None:
         """Let a new host claim the run: memory is what the store holds, and old work is nobody's."""
         self.executors.lose_host()
+        self.failures.lose_host()
         for lease in getattr(self, "leases", {}).values():
             self.machine.release(lease)
         self.machine.asks.clear()
@@ -157,9 +160,11 @@ class World:
         """Deliver messages together; what follows waits for the commit as in the shell."""
         self.clock_ms += self.random.choice([1, 1, 500])
         stamp = Stamp(at=instant(self.clock_ms), boot_ns=self.clock_ms)
+        failing = self.failures.among(messages)
         decision = decide(self.state, stamp, *messages, full=self.full)
         if decision.transaction is not None:
             self.uncommitted.append((decision.transaction, list(decision.after)))
+            self.failures.hold(decision.transaction, failing)
         elif self.uncommitted:
             self.uncommitted[-1][1].extend(decision.after)
         self.perform(decision.now)
@@ -174,6 +179,7 @@ class World:
             transaction, after = self.uncommitted.popleft()
             self.model.apply(transaction)
             self.workers.note(transaction)
+            self.failures.note(transaction)
             self.perform(after)
 
     def perform(self, actions: Iterable[Action]) -> None:

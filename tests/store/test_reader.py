@@ -8,7 +8,7 @@ import pytest
 
 from hostres.errors import Code, HostlerError
 from store.chain import seal
-from store.contracts import RequestKind
+from store.contracts import EventKind, RequestKind
 from store.home import Home
 from store.lifecycle import RunStatus, Status
 from store.reader import Reader
@@ -151,6 +151,22 @@ def test_events_can_be_followed_while_they_are_written_without_keeping_a_snapsho
         assert setting.home.database.with_name("runs.db-wal").stat().st_size == 0
         assert [event.seq for event in following] == list(range(2, 1503))
         assert list(reader.events(claimed.fence.run_id, after=1502)) == []
+
+
+def test_the_last_word_on_what_could_not_be_found_out_is_the_owners_own_or_the_last_owners(setting: Setting) -> None:
+    claimed = setting.claimed()
+    run, kind = claimed.fence.run_id, EventKind.CLEANUP_ERROR
+    told = [
+        NewEvent(kind=kind, node="a", attempt=1, data={"reconciling": True, "message": text}) for text in ("old", "new")
+    ]
+    other = NewEvent(kind=kind, node="b", attempt=1, data={"message": "it does not end"})
+    setting.accept(claimed, events=(*told, other))
+    with Reader.open(setting.home) as reader:
+        assert {key: event.data["message"] for key, event in reader.deferrals(run, owned=True).items()} == {"a": "new"}
+        setting.accept(claimed, release=True)
+        setting.store.claim(run, setting.identity)
+        assert reader.deferrals(run, owned=True) == {}, "its next owner asks anew"
+        assert list(reader.deferrals(run, owned=False)) == ["a"]
 
 
 def test_a_missing_event_is_named(setting: Setting) -> None:

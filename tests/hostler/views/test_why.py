@@ -213,3 +213,20 @@ def test_a_node_that_waits_for_its_next_try_says_when_and_why() -> None:
     said = why_node(scene(later), "audio")
     assert "subprocess (2 times): ffmpeg ended" in said.text
     assert "is tried again at 2030-01-01T00:10:00.000Z" in said.text
+
+
+@pytest.mark.parametrize("alive", [None, False, True])
+def test_what_could_not_be_found_out_says_why_and_what_can_be_done(alive: bool | None) -> None:
+    failed = node("audio", Status.RUNNING, attempt=2, failure=FAILURE)
+    told = replace(scene(failed, alive=alive), deferred={"audio": "the shop does not answer; wait for it"})
+    for said in (why_node(told, "audio"), why_run(told)):
+        assert "Attempt 2 is over, failed (subprocess: ffmpeg ended" in said.text
+        assert "the shop does not answer; wait for it. It is asked about once more" in said.text
+        assert "leave reconcile out" in said.text
+        assert said.command is not None
+        assert can_be_typed(said.command)
+    assert why_node(told, "audio").command == f"hostler {'recover' if alive else 'resume'} {RUN_ID}" + (
+        " audio" if alive else ""
+    )
+    interrupted = node("audio", Status.RUNNING, attempt=2)
+    assert "Attempt 2 is over, and" in why_node(replace(told, nodes=[interrupted, *told.nodes[1:]]), "audio").text
