@@ -1,5 +1,6 @@
 """Attempts as a host makes them: what the core dispatches, with its code, its place and its host around it."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +17,12 @@ from actors.secrets import mask_of
 from actors.services import Services
 from actors.work import Job, opened, write_log
 from actors.worktrees import Tree
+from hostres.errors import HostlerError
 from hostres.lease import Lease
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
 from store.references import references
+
+log = logging.getLogger(__name__)
 
 
 class Attempts:
@@ -59,6 +63,14 @@ class Attempts:
         def logs(stream: str) -> Path:
             return home.log_path(self._run_id, action.node, action.attempt, stream)
 
+        def keep(stream: str, text: str) -> None:
+            try:
+                path = logs(stream)
+            except (OSError, HostlerError):  # no fault of the node, whose own one is told without its log
+                log.warning("there is no place for a log of %s", action.node, exc_info=True)
+            else:
+                write_log(path, mask_of(action.plan).text(text))
+
         port = Port(
             node=action.node,
             attempt=action.attempt,
@@ -77,7 +89,7 @@ class Attempts:
             entry=self._adopt.entry,
             files=() if reconciling else self._files(action),
             task=action.task if isinstance(action, Dispatch) else None,
-            write_log=lambda stream, text: write_log(logs(stream), mask_of(action.plan).text(text)),
+            write_log=keep,
             assignment=Assignment(
                 run_id=self._run_id,
                 node=action.node,

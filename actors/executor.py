@@ -16,17 +16,18 @@ from actors.actions import (
     SpendingRefused,
 )
 from actors.control import Control
-from actors.failures import OperationFailed
+from actors.failures import MAX_MESSAGE, OperationFailed
 from actors.host_messages import Died
 from actors.messages import LogCut, Progress, PublicationWanted, Returned, SpendingReported
-from actors.outcomes import Failed, Outcome, Release
+from actors.outcomes import Failed, Outcome, Release, storable
 from actors.pace import Pace
 from actors.pulse import Pulse
+from actors.scheduling.outcomes import check_storable
 from actors.secrets import mask_of, masked
 from actors.shell import hand_over, tell
 from actors.threads import WorkThreads
 from actors.work import Job, perform
-from hostres.errors import unavailable
+from hostres.errors import describe, unavailable
 from hostres.lease import Lease, current_lease
 from hostres.logs import Cut
 from hostres.masking import own_mask
@@ -102,18 +103,28 @@ class Executor:
             tell(self._scheduler, Died(name=f"executor {self._node}", urn=self.urn, error=error))
 
     def _work(self) -> None:
+        outcome = self._outcome()
+        try:
+            self._ended(outcome)
+        except BaseException as error:  # nobody waits for an answer for ever
+            log.exception("the end of the work of %s cannot be told", self._node)
+            tell(self._scheduler, Died(name=f"executor {self._node}", urn=self.urn, error=error))
+
+    def _outcome(self) -> Outcome:
+        """Do the work; what comes of it can be stored, whatever the node's own code has made of it."""
         # what the node's own code asks of the machine is a part of what the node holds
         outer = current_lease.set(self._lease)
         try:
-            outcome = perform(self._job, self._control)
+            outcome = masked(perform(self._job, self._control), mask_of(self._job.plan))
+            check_storable(outcome)
         except BaseException as error:
             log.exception("the work of %s broke", self._node)
-            outcome = Failed(
-                code=FailureCode.INTERNAL, message=f"its work broke: {type(error).__name__}", todo="report this"
-            )
+            message = storable(f"its work broke: {describe(error)}", MAX_MESSAGE)
+            return Failed(code=FailureCode.INTERNAL, message=message, todo="report this")
+        else:
+            return outcome
         finally:
             current_lease.reset(outer)
-        self._ended(masked(outcome, mask_of(self._job.plan)))
 
     def _ended(self, outcome: Outcome) -> None:
         returned = self._returned(outcome)
@@ -125,9 +136,11 @@ class Executor:
 
     def _returned(self, outcome: Outcome) -> Returned:
         release = None
-        if self._lease is not None:
-            release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
-        self._running.release()
+        try:
+            if self._lease is not None:
+                release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
+        finally:
+            self._running.release()
         return Returned(
             node=self._node,
             attempt=self._attempt,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, JsonValue
 
-from actors.control import Control, OperationAborted
+from actors.control import Control
 from actors.failures import failed_by, fault_of
 from actors.operations import ExactPlan, Operation, Preparation
 from actors.outcomes import Exact, Failed, Prepared
@@ -77,7 +77,7 @@ def answer(question: Question, planning: Planning) -> Prepared | Exact | Failed:
         if question.preparation is None:
             return _prepared(_call(operation.prepare, planning, given), operation)
         return _exact(_call(operation.plan, planning, given, question.preparation.descriptors), operation)
-    except (Exception, OperationAborted, SystemExit) as error:  # noqa: BLE001 - a planner may raise anything
+    except BaseException as error:  # noqa: BLE001 - a planner may raise anything
         return failed_by(fault_of(error), dispatched=False)
 
 
@@ -96,7 +96,7 @@ def still_runs(operation: Operation, value: JsonValue, planning: Planning) -> bo
     try:
         given = operation.input_type.model_validate_json(canonical(value))
         said = _call(operation.probe, planning, given)
-    except (Exception, OperationAborted, SystemExit):  # noqa: BLE001 - a probe may raise anything
+    except BaseException:  # noqa: BLE001 - a probe may raise anything
         return None
     return said if isinstance(said, bool) else None
 

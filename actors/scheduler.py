@@ -39,6 +39,7 @@ from actors.attempts import Attempts
 from actors.commit_answer import CommitAnswer
 from actors.control import Control
 from actors.executor import Executor
+from actors.failures import failed_by, fault_of
 from actors.host_messages import (
     Adopt,
     ChangeTimers,
@@ -81,7 +82,7 @@ from actors.secrets import masked_plan
 from actors.services import Services
 from actors.shell import Shell, hand_over, tell
 from actors.worktrees import Tree, integrated
-from hostres.errors import HostlerError
+from hostres.errors import HostlerError, describe
 from hostres.lease import Lease
 from hostres.masking import own_mask
 from store.plans import OperationExecutor
@@ -400,7 +401,10 @@ class Scheduler(Shell):
         self._planners[action.node, action.number] = control
 
         def work() -> None:
-            said = masked_plan(answer(question, planning), own_mask())
+            try:
+                said = masked_plan(answer(question, planning), own_mask())
+            except BaseException as error:  # noqa: BLE001 - what it said may be anything; somebody waits for an answer
+                said = failed_by(fault_of(error), dispatched=False)
             tell(address, PlannerAnswered(node=action.node, number=action.number, answer=said))
 
         self._services.threads.start(work)
@@ -438,7 +442,9 @@ class Scheduler(Shell):
             if executor.urn == message.urn:
                 del self._executors[node, attempt, reconciling]
                 outcome = Failed(
-                    code=FailureCode.INTERNAL, message=f"its executor broke: {message.error!r}", todo="report this"
+                    code=FailureCode.INTERNAL,
+                    message=f"its executor broke: {describe(message.error)}",
+                    todo="report this",
                 )
                 self._decide(
                     Returned(node=node, attempt=attempt, outcome=outcome, release=None, reconciling=reconciling)

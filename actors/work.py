@@ -18,9 +18,17 @@ from actors.context import Context
 from actors.control import Control, OperationAborted
 from actors.dependencies import KeptFile, check_files
 from actors.evidence_file import VARIABLE, read_evidence
-from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, failed_by, fault_of, fault_of_code, too_large
+from actors.failures import (
+    MAX_MESSAGE,
+    MAX_TRACEBACK_BYTES,
+    OperationFailed,
+    failed_by,
+    fault_of,
+    fault_of_code,
+    too_large,
+)
 from actors.operations import Compute, Entry, Operation, Previous, Reconciliation
-from actors.outcomes import Aborted, Found, Outcome, Value
+from actors.outcomes import Aborted, Finding, Found, Outcome, Value, storable
 from actors.secrets import name_of, resolved
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
@@ -159,7 +167,7 @@ def _reconciled(operation: Operation, context: Context, argument: Any, previous:
         raise TypeError(f"{operation.kind} cannot be reconciled here")
     result = operation.reconcile(context, argument, previous)
     if isinstance(result, Reconciliation):
-        return Found(finding=result.finding, message=result.message)
+        return Found(finding=Finding(result.finding), message=storable(result.message, MAX_MESSAGE))
     return dumped(result, operation.output_type)
 
 

@@ -31,7 +31,7 @@ from actors.messages import (
     SchedulingMessage,
     SpendingReported,
 )
-from actors.outcomes import Aborted, Failed, Found, Outcome, Value
+from actors.outcomes import Aborted, Failed, Found, Outcome, Value, storable
 from actors.scheduling import (
     clearing,
     draining,
@@ -49,7 +49,7 @@ from actors.scheduling.draining import DRAIN, GIVE_WAY
 from actors.scheduling.endings import fail, forget, leave, released
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
-from actors.scheduling.outcomes import FAILURE_OF_CODE, RECOVERABLE, failure_of, interrupted, settled, storable
+from actors.scheduling.outcomes import FAILURE_OF_CODE, RECOVERABLE, failure_of, interrupted, settled
 from actors.scheduling.planning import PLANNING
 from actors.scheduling.refusing import refuse_publication, too_late
 from actors.scheduling.retrying import RETRY, fail_or_retry
