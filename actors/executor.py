@@ -37,6 +37,8 @@ from store.policy import FailureCode
 log = logging.getLogger(__name__)
 
 NOT_OURS: Final = "this host no longer works on the run"
+MAX_PROGRESS: Final = 1000
+"""Characters of what is told of progress."""
 UNRECORDED: Final = "what was spent is not recorded; tell whoever keeps the budget"
 
 LogPaths = Callable[[str], Path]
@@ -199,7 +201,7 @@ class Port:
         """Pass progress on, as often as is any use; it is a sign of life as well."""
         self.beat()
         if self._pace.due(fraction):
-            shown = own_mask().text(text)
+            shown = storable(own_mask().text(text), MAX_PROGRESS)
             tell(
                 self._scheduler,
                 Progress(

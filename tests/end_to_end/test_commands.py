@@ -403,6 +403,32 @@ def test_ctrl_c_on_a_terminal_stops_in_good_order_and_resume_goes_on(tmp_path: P
     assert statuses() == {"work": "completed", "after": "completed"}
 
 
+BREAKS_THE_VIEW = """
+from hostler import Build, workflow
+from hostler.commands import live_view
+
+def screen(*given, **named):
+    raise OverflowError("it cannot be drawn")
+
+live_view.screen = screen
+
+@workflow("unseen")
+def unseen(build: Build):
+    build.command(["true"], key="a")
+"""
+
+
+def test_a_view_that_breaks_costs_nobody_the_run(tmp_path: Path) -> None:
+    """What is shown is advice; the run goes on unseen, and that is told once."""
+    path = tmp_path / "unseen.py"
+    path.write_text(BREAKS_THE_VIEW)
+    with Terminal("run", str(path)) as terminal:
+        assert terminal.wait() == 0
+        assert terminal.screen.count("the view broke, and the run goes on unseen: OverflowError") == 1
+        assert "completed" in terminal.screen
+        assert "Traceback" not in terminal.screen
+
+
 def test_questions_on_a_terminal_are_asked_one_by_one(tmp_path: Path) -> None:
     hostler("run", graph(tmp_path, gate("one"), gate("two"), gate("three")), code=3)
     with Terminal("approve", "-") as terminal:
