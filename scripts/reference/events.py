@@ -65,7 +65,7 @@ KINDS: Final[Mapping[EventKind, tuple[str, str]]] = {
     EventKind.SPENDING: ("a budget was reserved, spent, corrected or given back", "change, amount, assumed"),
     EventKind.LATE_RESULT: ("an attempt that no longer counts brought something", "outcome"),
     EventKind.LEFTOVER: ("processes of an earlier attempt were found and ended", "ended"),
-    EventKind.CLEANUP_ERROR: ("something could not be ended or cleaned up", "message"),
+    EventKind.CLEANUP_ERROR: ("something could not be ended or cleaned up, or the run was given up", "message"),
 }
 
 

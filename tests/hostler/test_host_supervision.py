@@ -13,12 +13,13 @@ from actors.actions import NodeChanged
 from actors.authorization import Authorization
 from actors.control import Control
 from actors.executor import Executor
-from actors.host_messages import ChangeTimers
+from actors.host_messages import ChangeTimers, Commit
 from actors.host_resources import HostResources
 from actors.messages import Returned
 from actors.outcomes import Failed
 from actors.run_store import GATHER, RunStore
 from actors.scheduler import Scheduler
+from actors.scheduling.decide import decide
 from actors.supervision import Budget, Deaths
 from actors.supervisor import Supervisor
 from actors.timer import Timer
@@ -463,6 +464,65 @@ def test_an_attempt_whose_end_cannot_be_told_ends_all_the_same(tmp_path, monkeyp
     failure = tells(monkeypatch, Failed(code=FailureCode.SUBPROCESS, message="m", todo="t"))
     assert failure.code is FailureCode.INTERNAL
     assert "its executor broke: RuntimeError: no" in failure.message
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, workflow: str) -> None:
+    """Have every decision about what a node of *workflow* came to break its scheduler."""
+
+    def breaks_at(state: Any, now: Any, *messages: Any, full: bool) -> Any:
+        if state.record.workflow == workflow and any(isinstance(each, Returned) for each in messages):
+            raise ValueError("nobody thought of this")
+        return decide(state, now, *messages, full=full)
+
+    monkeypatch.setattr(schedulers, "decide", breaks_at)
+
+
+def test_a_run_that_breaks_its_scheduler_again_and_again_is_given_up_and_costs_no_other_run(monkeypatch) -> None:
+    """Its claim is free again, while its host lives and works."""
+    with Host() as host:
+        other = host.submit(two)
+        until(lambda: STARTED)
+        with monkeypatch.context() as poisoned:
+            poison(poisoned, "one-strange")
+            for _ in range(3):  # so many deaths would cost the host, were they its own
+                run = host.submit(one_strange, how="")
+                with pytest.raises(HostlerError) as caught:
+                    run.wait(timeout=60)
+                assert caught.value.code is Code.INTERNAL
+                assert "ValueError: nobody thought of this" in caught.value.what
+                assert len([key for key in STARTED if key.startswith(run.run_id)]) == 3
+        assert host.gave_up is None
+        with Host() as another:
+            assert another.resume(run.run_id).wait(timeout=60).status is RunStatus.FAILED
+        GO.set()
+        assert other.wait(timeout=60).status is RunStatus.COMPLETED
+        assert host.submit(two).wait(timeout=60).status is RunStatus.COMPLETED
+    with Reader.open(Home.open(host.config.home, create=False)) as reader:
+        said = [event.data["message"] for event in reader.events(run.run_id) if event.kind == "cleanup-error"]
+    assert said == [f"given up: scheduler {run.run_id} broke: ValueError: nobody thought of this"]
+
+
+def test_a_run_is_given_up_also_where_the_store_breaks_meanwhile(monkeypatch) -> None:
+    """What was to give its claim back is handed in again."""
+    handled = RunStore.handle
+    broke: list[Commit] = []
+
+    def breaks_once(self: RunStore, message: Any) -> None:
+        if isinstance(message, Commit) and message.transaction.release and not broke:
+            broke.append(message)
+            raise RuntimeError("no")
+        handled(self, message)
+
+    poison(monkeypatch, "one-strange")
+    monkeypatch.setattr(RunStore, "handle", breaks_once)
+    with Host() as host:
+        run = host.submit(one_strange, how="")
+        with pytest.raises(HostlerError, match="nobody thought of this"):
+            run.wait(timeout=60)
+        assert broke
+        assert host.gave_up is None
+        with Reader.open(Home.open(host.config.home, create=False)) as reader:
+            assert [event.kind for event in reader.events(run.run_id)][-1] == "run-released"
 
 
 def test_a_host_does_not_take_up_a_run_twice():
