@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, JsonValue
 
-from actors.control import Control
+from actors.control import Control, OperationAborted
 from actors.failures import failed_by, fault_of
 from actors.operations import ExactPlan, Operation, Preparation
 from actors.outcomes import Exact, Failed, Prepared
@@ -77,7 +77,7 @@ def answer(question: Question, planning: Planning) -> Prepared | Exact | Failed:
         if question.preparation is None:
             return _prepared(_call(operation.prepare, planning, given), operation)
         return _exact(_call(operation.plan, planning, given, question.preparation.descriptors), operation)
-    except BaseException as error:  # noqa: BLE001 - a planner may raise anything
+    except (Exception, OperationAborted, SystemExit) as error:  # noqa: BLE001 - a planner may raise anything
         return failed_by(fault_of(error), dispatched=False)
 
 
