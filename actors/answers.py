@@ -12,8 +12,9 @@ import orjson
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from actors.calling import dumped, given
+from actors.failures import MAX_MESSAGE
 from actors.operations import ExactPlan, Operation, Preparation, Reconciliation
-from actors.outcomes import Exact, Finding, Found, Prepared
+from actors.outcomes import Exact, Finding, Found, Prepared, storable
 from hostres.errors import Code, HostlerError, describe
 from store.fields import MAX_SAFE_INTEGER
 from store.limits import VALUE_BYTES
@@ -80,7 +81,7 @@ def found(result: Any, operation: Operation) -> JsonValue | Found:
         if not isinstance(message, str):
             what = f"reconcile of {operation.kind} gave a message that is {_type(message)}, not a text"
             raise HostlerError(Code.INVALID_DATA, what, _RECONCILER)
-        return Found(finding=finding, message=str.__str__(message))
+        return Found(finding=finding, message=storable(str.__str__(message), MAX_MESSAGE))
     try:
         return dumped(result, operation.output_type)
     except ValidationError as error:

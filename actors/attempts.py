@@ -1,5 +1,6 @@
 """Attempts as a host makes them: what the core dispatches, with its code, its place and its host around it."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,7 @@ from actors.services import Services
 from actors.work import Job, write_log
 from actors.workspaces import opened
 from actors.worktrees import Tree
+from hostres.errors import HostlerError
 from hostres.lease import Lease
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
 from store.references import references
@@ -25,6 +27,8 @@ from store.words import secrets_of_plan
 
 RECONCILER: Final = "\nThen its reconciler was asked what the attempt had done:\n\n"
 """Between what an attempt says in a log and what its reconciler, when it was last asked, says there."""
+
+log = logging.getLogger(__name__)
 
 
 class Attempts:
@@ -68,8 +72,14 @@ class Attempts:
         authored = self._state.nodes[action.node].planned.input
         secrets = secrets_of_plan(action.plan.executor, authored)
 
-        def write(path: Path, text: str) -> None:
-            write_log(path, f"{_said_before(path)}{RECONCILER}{text}" if reconciling else text)
+        def keep(stream: str, text: str) -> None:
+            try:
+                path = logs(stream)
+            except (OSError, HostlerError):  # no fault of the node, whose own one is told without its log
+                log.warning("there is no place for a log of %s", action.node, exc_info=True)
+            else:
+                before = f"{_said_before(path)}{RECONCILER}" if reconciling else ""
+                write_log(path, f"{before}{mask_of(secrets.values()).text(text)}")
 
         port = Port(
             node=action.node,
@@ -90,7 +100,7 @@ class Attempts:
             entry=self._adopt.entry,
             files=() if reconciling else self._files(action),
             task=action.task if isinstance(action, Dispatch) else None,
-            write_log=lambda stream, text: write(logs(stream), mask_of(secrets.values()).text(text)),
+            write_log=keep,
             assignment=Assignment(
                 run_id=self._run_id,
                 node=action.node,

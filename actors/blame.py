@@ -27,7 +27,8 @@ def line_to_blame(error: BaseException, function: Callable[..., Any] | None) -> 
     code = getattr(function, "__code__", None)
     file = code.co_filename if isinstance(code, CodeType) else None
     own = inner = None
-    for frame, line in traceback.walk_tb(error.__traceback__):
+    trace = object.__getattribute__(error, "__traceback__")  # a class of an author's may have its own
+    for frame, line in traceback.walk_tb(trace):
         filename = frame.f_code.co_filename
         inner = _place(filename, line)
         if filename == file or not _is_foreign(filename, str(frame.f_globals.get("__name__"))):

@@ -20,6 +20,7 @@ from actors.control import Control, OperationAborted
 from actors.evidence_file import MAX_PIECES
 from actors.evidence_file import NAME as EVIDENCE_FILE
 from actors.failures import OperationFailed
+from actors.pace import measured
 from actors.program import Completed, Tail, left_behind, process_failed
 from actors.publication import check_source, is_special, publish_file
 from actors.worktrees import REPOSITORY_VARIABLES
@@ -175,7 +176,7 @@ class Context:
                 A pipe is refused: nobody could end the wait for its writer.
             env: Added to the environment.
             cwd: Where it runs; None is the workspace.
-            on_stdout: Called with each chunk of its output, on a thread of its own.
+            on_stdout: Called with each chunk of its output, on a thread of its own; not again once it has raised.
             on_stderr: Likewise.
             check: Whether another exit code than 0 is a failure.
             keep_stdout: Whether its output is kept in the node's log, as it is.
@@ -346,21 +347,27 @@ class Context:
         speed: float | None = None,
         left_s: float | None = None,
     ) -> None:
-        """Say how far the work is; advice for people, never a fault.
+        """Say how far the work is; advice for people. What is None, infinite or no number by arithmetic is unknown.
 
         Args:
-            fraction: 0 to 1; None is unknown. It is clamped and never goes back.
+            fraction: 0 to 1. It is clamped and never goes back.
             text: A few words.
-            speed: Multiple of real time, where that makes sense.
-            left_s: Time left, seconds.
+            speed: Multiple of real time, where that makes sense; from 0.
+            left_s: Time left, seconds; from 0.
+
+        Raises:
+            TypeError: One of the numbers is none, or the text is no text.
 
         """
-        if fraction is not None:
-            if fraction != fraction:  # noqa: PLR0124 - NaN is the one value that differs from itself
-                fraction = None
-            else:
-                self._furthest = fraction = max(self._furthest, min(1.0, max(0.0, fraction)))
-        self._host.progress(fraction, text, speed, left_s)
+        if not isinstance(text, str):
+            raise TypeError(f"text is {text!r:.60} ({type(text).__name__}), not text")
+        known = measured(fraction, "fraction")
+        pace, rest = measured(speed, "speed"), measured(left_s, "left_s")
+        if known is not None:
+            self._furthest = known = max(self._furthest, min(1.0, max(0.0, known)))
+        self._host.progress(
+            known, text, None if pace is None else max(0.0, pace), None if rest is None else max(0.0, rest)
+        )
 
     def beat(self, progress: "JsonValue" = None, text: str = "") -> None:
         """Show that the work lives; `progress` does so too.

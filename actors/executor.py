@@ -17,17 +17,18 @@ from actors.actions import (
 )
 from actors.context import LEFT_BEHIND_GRACE_S
 from actors.control import Control
-from actors.failures import OperationFailed
+from actors.failures import MAX_MESSAGE, OperationFailed
 from actors.host_messages import Died
 from actors.messages import LogCut, Progress, PublicationWanted, Returned, SpendingReported
-from actors.outcomes import Failed, Outcome, Release
+from actors.outcomes import Failed, Outcome, Release, storable
 from actors.pace import Pace
 from actors.pulse import Pulse
+from actors.scheduling.outcomes import check_storable
 from actors.secrets import mask_of, masked
 from actors.shell import hand_over, tell
 from actors.threads import WorkThreads
 from actors.work import Job, perform
-from hostres.errors import unavailable
+from hostres.errors import describe, unavailable
 from hostres.lease import Lease, current_lease
 from hostres.logs import Cut
 from hostres.masking import own_mask
@@ -38,6 +39,8 @@ from store.words import secrets_of_plan
 log = logging.getLogger(__name__)
 
 NOT_OURS: Final = "this host no longer works on the run"
+MAX_PROGRESS: Final = 1000
+"""Characters of what is told of progress."""
 UNRECORDED: Final = "what was spent is not recorded; tell whoever keeps the budget"
 
 LogPaths = Callable[[str], Path]
@@ -104,20 +107,30 @@ class Executor:
             tell(self._scheduler, Died(name=f"executor {self._node}", urn=self.urn, error=error))
 
     def _work(self) -> None:
+        outcome = self._outcome()
+        try:
+            self._control.finish(grace_s=LEFT_BEHIND_GRACE_S)  # before the lease is given back
+            self._ended(outcome)
+        except BaseException as error:  # nobody waits for an answer for ever
+            log.exception("the end of the work of %s cannot be told", self._node)
+            tell(self._scheduler, Died(name=f"executor {self._node}", urn=self.urn, error=error))
+
+    def _outcome(self) -> Outcome:
+        """Do the work; what comes of it can be stored, whatever the node's own code has made of it."""
         # what the node's own code asks of the machine is a part of what the node holds
         outer = current_lease.set(self._lease)
         try:
-            outcome = perform(self._job, self._control)
+            secrets = secrets_of_plan(self._job.plan.executor, self._job.authored)
+            outcome = masked(perform(self._job, self._control), mask_of(secrets.values()))
+            check_storable(outcome)
         except BaseException as error:
             log.exception("the work of %s broke", self._node)
-            outcome = Failed(
-                code=FailureCode.INTERNAL, message=f"its work broke: {type(error).__name__}", todo="report this"
-            )
+            message = storable(f"its work broke: {describe(error)}", MAX_MESSAGE)
+            return Failed(code=FailureCode.INTERNAL, message=message, todo="report this")
+        else:
+            return outcome
         finally:
             current_lease.reset(outer)
-        self._control.finish(grace_s=LEFT_BEHIND_GRACE_S)  # before the lease is given back
-        secrets = secrets_of_plan(self._job.plan.executor, self._job.authored)
-        self._ended(masked(outcome, mask_of(secrets.values())))
 
     def _ended(self, outcome: Outcome) -> None:
         returned = self._returned(outcome)
@@ -129,9 +142,11 @@ class Executor:
 
     def _returned(self, outcome: Outcome) -> Returned:
         release = None
-        if self._lease is not None:
-            release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
-        self._running.release()
+        try:
+            if self._lease is not None:
+                release = Release(ticket=self._lease.ticket, released_boot_ns=self._lease.release())
+        finally:
+            self._running.release()
         return Returned(
             node=self._node,
             attempt=self._attempt,
@@ -193,7 +208,7 @@ class Port:
             return
         self.beat()
         if self._pace.due(fraction):
-            shown = own_mask().text(text)
+            shown = storable(own_mask().text(text), MAX_PROGRESS)
             tell(
                 self._scheduler,
                 Progress(

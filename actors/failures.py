@@ -2,12 +2,13 @@
 
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from actors.blame import line_to_blame
-from actors.outcomes import Failed
+from actors.outcomes import Failed, storable
 from hostres.errors import Code, HostlerError, describe
 from store.lazy_dataclass import dataclass
 from store.policy import HOUR_SECONDS, FailureCode
@@ -41,6 +42,10 @@ class OperationFailed(Exception):
         after_s: Seconds before which that cannot help, as a service says (Retry-After), up to an hour; the node's
             policy may put it off for longer. None leaves it to the policy.
 
+    Raises:
+        TypeError: One of these is of another type.
+        ValueError: There is no such code, or nobody can wait so long.
+
     """
 
     def __init__(
@@ -52,14 +57,14 @@ class OperationFailed(Exception):
         retryable: bool = False,
         after_s: float | None = None,
     ) -> None:
-        super().__init__(code, message, todo)
-        if after_s is not None and not 0 <= after_s <= HOUR_SECONDS:
-            raise ValueError(f"after_s {after_s} is no time from 0 to {HOUR_SECONDS:g} s")
-        self.code = code
-        self.message = message
-        self.todo = todo
+        self.code = _code(code)
+        self.message = _text(message, "message")
+        self.todo = _text(todo, "todo")
+        super().__init__(self.code, self.message, self.todo)
+        if not isinstance(retryable, bool):
+            raise TypeError(f"retryable is {_shown(retryable)}, not True or False")
         self.retryable = retryable
-        self.after_s = after_s
+        self.after_s = None if after_s is None else _wait(after_s)
 
     def __reduce__(self) -> tuple[Callable[..., "OperationFailed"], tuple[FailureCode, str, str, bool, float | None]]:
         """Come back whole from another process."""
@@ -77,6 +82,32 @@ def _made_anew(
     after_s: float | None,
 ) -> OperationFailed:
     return OperationFailed(code, message, todo, retryable=retryable, after_s=after_s)
+
+
+def _code(code: Any) -> FailureCode:
+    try:
+        return FailureCode(code)
+    except (ValueError, TypeError):
+        raise ValueError(f"code is {_shown(code)}, not a FailureCode") from None
+
+
+def _text(text: Any, name: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"{name} is {_shown(text)}, not text")
+    return str.__str__(text)  # not what a type of its own makes of it
+
+
+def _wait(after_s: Any) -> float:
+    if isinstance(after_s, bool) or not isinstance(after_s, int | float):
+        raise TypeError(f"after_s is {_shown(after_s)}, not a number of seconds")
+    if not 0 <= after_s <= HOUR_SECONDS:
+        raise ValueError(f"after_s {after_s} is no time from 0 to {HOUR_SECONDS:g} s")
+    return float(after_s)
+
+
+def _shown(value: Any) -> str:
+    """Return a value that is wrong with its type, for the one who gave it."""
+    return f"{value!r:.60} ({type(value).__name__})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,18 +132,40 @@ class Fault:
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Return what an error means, whoever raised it."""
+    """Return what an error means, whoever raised it, as it can be stored and shown.
+
+    An author's exception is data from a stranger: its attributes may have been changed, a subclass may have set none,
+    and it may fail at being printed. Whatever it is, this gives a fault.
+    """
+    try:
+        fault = _meant(error)
+        return replace(fault, message=storable(fault.message, MAX_MESSAGE), todo=storable(fault.todo, MAX_TODO))
+    except BaseException as wrong:  # noqa: BLE001 - what it is made of may raise anything
+        said = f"{type(error).__name__} does not say what failed: {describe(wrong)}"
+        return Fault(
+            code=FailureCode.INTERNAL,
+            message=storable(said, MAX_MESSAGE),
+            todo="mend the code that raises it, then run it again",
+            trace=_trace(error),
+        )
+
+
+def _meant(error: BaseException) -> Fault:
     match error:
         case OperationFailed():
+            said = OperationFailed(
+                error.code, error.message, error.todo, retryable=error.retryable, after_s=error.after_s
+            )
             return Fault(
-                code=error.code,
-                message=error.message,
-                todo=error.todo,
-                retryable=error.retryable,
-                after_s=error.after_s,
+                code=said.code,
+                message=said.message,
+                todo=said.todo,
+                retryable=said.retryable,
+                after_s=said.after_s,
             )
         case HostlerError():
-            return Fault(code=CODES.get(error.code, FailureCode.INTERNAL), message=error.what, todo=error.todo)
+            code = CODES.get(Code(error.code), FailureCode.INTERNAL)
+            return Fault(code=code, message=_text(error.what, "what"), todo=_text(error.todo, "todo"))
         case ValidationError():
             return Fault(
                 code=FailureCode.INVALID_DATA, message=_first_problem(error), todo="give it what its model asks for"
@@ -135,17 +188,24 @@ def fault_of_code(error: BaseException, function: Callable[..., Any] | None, *, 
 
     """
     fault = fault_of(error)
-    if isinstance(error, OperationFailed | HostlerError):
+    if issubclass(type(error), OperationFailed | HostlerError) and fault.trace is None:
         return fault
     line = line_to_blame(error, function)
     at = f" ({line})" if line is not None else ""
     code, todo = fault.code, "read the traceback with: hostler logs RUN NODE"
-    if trusted and isinstance(error, Exception):
+    if trusted and issubclass(type(error), Exception):
         # the code ran to its end and answered; only where it did not is it unknown what it did
         code = FailureCode.INVALID_DATA
         todo = "mend the function and start a new run; this one goes on with the code stored with it"
-    trace = "".join(traceback.format_exception(error))  # which copes with what cannot be printed
-    return Fault(code=code, message=f"{fault.message[:2000]}{at}", todo=todo, trace=trace[-MAX_TRACEBACK_BYTES:])
+    return Fault(code=code, message=f"{fault.message[:2000]}{at}", todo=todo, trace=_trace(error))
+
+
+def _trace(error: BaseException) -> str:
+    """Return the traceback of an exception, the end of a long one."""
+    try:
+        return "".join(traceback.format_exception(error))[-MAX_TRACEBACK_BYTES:]
+    except BaseException as wrong:  # noqa: BLE001 - it copes with most that cannot be printed, not with all
+        return f"{describe(error)}\nits traceback cannot be printed: {describe(wrong)}\n"
 
 
 def too_large(size: int, limit: int) -> Fault:

@@ -254,6 +254,13 @@ class Vacated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GivenBack:
+    """The claim of a run that was given up is gone."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ping:
     """Say that the supervisor and the run store take messages: the latter answers with `Pong`."""
 

@@ -77,6 +77,18 @@ class Reconciliation:
     finding: Finding
     message: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuse what no reconciliation can find.
+
+        Raises:
+            TypeError: The finding is none, or the message is no text.
+
+        """
+        if not isinstance(self.finding, Finding):
+            raise TypeError(f"finding is {self.finding!r:.60}, not one of Finding")
+        if not isinstance(self.message, str):
+            raise TypeError(f"message is {self.message!r:.60} ({type(self.message).__name__}), not text")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:

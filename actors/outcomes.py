@@ -10,6 +10,11 @@ from store.policy import FailureCode
 from store.terms import Evidence
 
 
+def storable(text: str, length: int) -> str:
+    """Return *text* as it can be stored and shown: cut, with undecodable bytes of a file's name replaced."""
+    return text[:length].encode("utf-8", "replace").decode()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
     """The work gave a value.

@@ -1,9 +1,35 @@
-"""Progress is advice: a few words a second are enough."""
+"""Progress is advice: a few words a second are enough, and a number that says nothing is unknown."""
 
+import math
 import time
-from typing import Final
+from typing import Any, Final
 
 EVERY_S: Final = 0.2
+
+
+def measured(value: Any, name: str) -> float | None:
+    """Return what somebody has measured; None if it is unknown, as what is not finite is.
+
+    Args:
+        value: Any number, or None.
+        name: What it is called where it was given.
+
+    Raises:
+        TypeError: It is neither.
+
+    """
+    if value is None:
+        return None
+    wrong = f"{name} is {value!r:.60} ({type(value).__name__}), not a number"
+    if isinstance(value, str | bytes | bytearray):  # which `float` would read
+        raise TypeError(wrong)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        return None
+    except (TypeError, ValueError):
+        raise TypeError(wrong) from None
+    return number if math.isfinite(number) else None
 
 
 class Pace:

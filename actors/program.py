@@ -1,5 +1,6 @@
 """A program that an operation ran: what it wrote last, how it ended, and what is wrong when it did not end well."""
 
+import logging
 from collections.abc import Callable
 from signal import Signals
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,8 @@ from store.policy import FailureCode
 
 if TYPE_CHECKING:
     from hostres.process import Ended
+
+log = logging.getLogger(__name__)
 
 TAIL_BYTES: Final = 64 * 1024
 MESSAGE_LINES: Final = 3
@@ -50,11 +53,17 @@ class Tail:
         """Take the next bytes."""
         self.data = (self.data + chunk)[-TAIL_BYTES:]
         if self._pass_on is not None:
-            self._pass_on(chunk)
+            try:
+                self._pass_on(chunk)
+            except BaseException:  # a stranger's: what comes after it is kept all the same
+                log.exception("what was to hear the output of a program failed; it is not called again")
+                self._pass_on = None
 
 
 def left_behind(name: str, ended: "Ended") -> OperationFailed:
-    """Return the failure of a program some of whose processes could not be ended."""
+    """Return the failure of a program some of whose processes could not be ended, or whose end nobody has seen."""
+    if not ended.left:
+        return OperationFailed(FailureCode.INTERNAL, f"how {name} ended is not known", "look what it did, then retry")
     named = ", ".join(f"{each.command} (pid {each.pid})" for each in ended.left)
     return OperationFailed(FailureCode.CONFLICT, f"{name} left what could not be ended: {named}", "end it, then retry")
 

@@ -75,7 +75,7 @@ from actors.scheduling.stopping import GRACE_S, OVERDUE_AFTER_S
 from actors.scheduling.turn import Decision
 from actors.services import Services
 from actors.shell import Shell, hand_over, tell
-from hostres.errors import HostlerError
+from hostres.errors import HostlerError, describe
 from hostres.lease import Lease
 from store.policy import FailureCode
 from store.room import shortage
@@ -371,7 +371,9 @@ class Scheduler(Shell):
             if executor.urn == message.urn:
                 del self._executors[node, attempt, reconciling]
                 outcome = Failed(
-                    code=FailureCode.INTERNAL, message=f"its executor broke: {message.error!r}", todo="report this"
+                    code=FailureCode.INTERNAL,
+                    message=f"its executor broke: {describe(message.error)}",
+                    todo="report this",
                 )
                 self._decide(
                     Returned(node=node, attempt=attempt, outcome=outcome, release=None, reconciling=reconciling)

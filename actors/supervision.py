@@ -21,6 +21,9 @@ class Budget:
 
 
 RESTARTS: Final = Budget(deaths=5, window_s=60.0)
+"""Of what all runs of a host need."""
+OF_A_RUN: Final = Budget(deaths=2, window_s=86_400.0)
+"""Of the scheduler of one run: hours may pass until a step has come again to what broke it."""
 
 
 class Deaths:

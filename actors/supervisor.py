@@ -1,13 +1,14 @@
 """Starts the services in order, one scheduler a run, and stops all in reverse.
 
-An actor that breaks is started anew, with all that depend on it, and runs go on from the store. More deaths than the
-budget bears cost the host: every run is let go as it stands in the store, and the host gives up.
+An actor that breaks is started anew, with all that depend on it, and runs go on from the store. A run whose scheduler
+breaks more often than its budget bears is given up; the others go on. More deaths of what all runs need cost the host:
+every run is let go as it stands in the store, and the host gives up.
 """
 
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import pykka
 
 from actors.actions import RunLeft, SetTimer, TimerName
 from actors.authorization import Authorization
+from actors.giving_up import give_back
 from actors.host_messages import (
     Adopt,
     ChangeTimers,
@@ -23,6 +25,7 @@ from actors.host_messages import (
     CreateRefused,
     CreateRun,
     Died,
+    GivenBack,
     LookForRequests,
     Ping,
     Report,
@@ -39,11 +42,11 @@ from actors.run_store import RunStore
 from actors.scheduler import Scheduler
 from actors.services import Services
 from actors.shell import Shell, tell
-from actors.supervision import RESTARTS, Budget, Deaths
+from actors.supervision import OF_A_RUN, RESTARTS, Budget, Deaths
 from actors.threads import WorkThreads
 from actors.timer import Timer
 from hostres.coordinator import Coordinator
-from hostres.errors import Code, HostlerError, unavailable
+from hostres.errors import Code, HostlerError, describe, unavailable
 from store.claiming import OwnedError
 from store.clock import Clock
 from store.home import Home
@@ -51,7 +54,7 @@ from store.hosts import HostIdentity
 from store.lifecycle import RunStatus
 from store.rules import DEFAULT_RULES, Rule
 from store.run_store import RunStore as Store
-from store.transactions import Claimed
+from store.transactions import Claimed, Fence
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +85,9 @@ class _Run:
         claim: Number of the latest claim that was asked for.
         left: Said by its scheduler; told on once no request has come in meanwhile.
         handed_back: What was said, if a request did come in: told on if another host is at it first.
+        fence: The latest claim that it was given.
+        deaths: Of its schedulers.
+        given_up: Why it is not taken up again, once nothing of it runs any more.
         patient_until: Until when it is asked for again while another host has it, monotonic seconds.
 
     """
@@ -92,6 +98,9 @@ class _Run:
     scheduler: pykka.ActorRef[Scheduler] | None = None
     left: RunLeft | None = None
     handed_back: RunLeft | None = None
+    fence: Fence | None = None
+    deaths: Deaths = field(default_factory=lambda: Deaths(OF_A_RUN))
+    given_up: HostlerError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +165,23 @@ class Supervisor(Shell):
             case RunLost():
                 self._lost(message.run_id, message.error)
             case Drain():
-                self._draining = message
-                for run in self._runs.values():
-                    if run.scheduler is not None:
-                        tell(run.scheduler, message)
+                self._drain(message)
             case Died():
                 self._died(message)
             case Vacated():
                 self._vacated(message)
+            case GivenBack(run_id=run_id):
+                self._given_back(run_id)
             case Woken() | Ping():
                 tell(self._store, message)
             case _:
                 super().handle(message)
+
+    def _drain(self, message: Drain) -> None:
+        self._draining = message
+        for run in self._runs.values():
+            if run.scheduler is not None:
+                tell(run.scheduler, message)
 
     @property
     def _store(self) -> pykka.ActorRef[Any]:
@@ -248,7 +262,7 @@ class Supervisor(Shell):
         if not self._is_latest(run_id, number):
             return
         run = self._runs[run_id]
-        run.handed_back = None
+        run.handed_back, run.fence = None, claimed.fence
         run.scheduler = Scheduler.start(claimed=claimed, adopt=run.adopt, services=self._shared, parent=self.actor_ref)
         if self._draining is not None:
             tell(run.scheduler, self._draining)
@@ -318,10 +332,13 @@ class Supervisor(Shell):
         if message.urn not in services and run_id is None:
             return  # an earlier incarnation
         log.error("%s broke", message.name, exc_info=message.error)
-        if not self._deaths.bear(time.monotonic()):
-            self._give_up(_broken(message.name, message.error))
-        elif run_id is not None:
+        if run_id is not None:
+            run = self._runs[run_id]
+            if not run.deaths.bear(time.monotonic()):
+                run.given_up = _broken(message.name, message.error)
             self._await_end(run_id)
+        elif not self._deaths.bear(time.monotonic()):
+            self._give_up(_broken(message.name, message.error))
         else:
             index = services.index(message.urn)
             self._restart_from = index if self._restart_from is None else min(index, self._restart_from)
@@ -347,8 +364,21 @@ class Supervisor(Shell):
             what = f"the scheduler of {run_id} broke, and what it started does not end: {named}"
             self._lost(run_id, HostlerError(Code.INTERNAL, what, "end this program, then resume the run"))
         elif self._restart_from is None:
-            self._claim(run_id, again=True)
+            self._go_on(run_id)
         self._restart_services()
+
+    def _go_on(self, run_id: str) -> None:
+        """Take a run up again of which nothing runs any more, or give it up."""
+        run = self._runs[run_id]
+        if run.given_up is None or run.fence is None:
+            self._claim(run_id, again=True)
+        else:
+            tell(self._store, give_back(run.fence, self._parts.clock.now(), run.given_up, self.actor_ref))
+
+    def _given_back(self, run_id: str) -> None:
+        run = self._runs.get(run_id)
+        if run is not None and run.given_up is not None:
+            self._lost(run_id, run.given_up)
 
     def _restart_services(self) -> None:
         """Start the services that broke, and those after them, once no scheduler uses the old ones."""
@@ -366,7 +396,7 @@ class Supervisor(Shell):
             if run.left is not None:
                 tell(self._store, LookForRequests(run_id=run_id, reply_to=self.actor_ref))
             elif run.scheduler is None:
-                self._claim(run_id, again=True)
+                self._go_on(run_id)
 
     def _give_up(self, error: HostlerError) -> None:
         for creating in self._creating.values():
@@ -393,7 +423,7 @@ def _broken(name: str, error: BaseException | None) -> HostlerError:
         return unavailable(f"{name} broke", error)
     return HostlerError(
         Code.INTERNAL,
-        f"{name} broke: {type(error).__name__}: {error}",
+        f"{name} broke: {describe(error) if error is not None else 'nobody knows why'}",
         "resume the run; if it breaks again, report it with the output of --debug",
     )
 

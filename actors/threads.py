@@ -148,6 +148,8 @@ class WorkThreads:
         here = self._here
         try:
             work()
+        except BaseException:
+            log.exception("what a helper thread did broke")  # what follows on it, or waits for it, is done all the same
         finally:
             following, here.next, here.ends = here.next, None, False
             with self._lock:

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from actors.failures import MAX_MESSAGE, MAX_TODO, MAX_TRACEBACK_BYTES
 from actors.frames import Frame, FrameError
-from store.fields import MAX_SAFE_INTEGER
+from store.fields import MAX_SAFE_INTEGER, Id
 from store.lazy_dataclass import dataclass
 from store.policy import HOUR_SECONDS, FailureCode
 from store.terms import EvidenceType
@@ -134,8 +134,8 @@ class Advanced(_Message):
 
     fraction: Annotated[float, Field(ge=0, le=1)] | None
     text: Annotated[str, Field(max_length=1000)]
-    speed: float | None
-    left_s: float | None
+    speed: Annotated[float, Field(ge=0)] | None
+    left_s: Annotated[float, Field(ge=0)] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ class Asked(_Message):
 class Shown(_Message):
     """A piece of evidence for the value that follows."""
 
-    id: Annotated[str, Field(min_length=1, max_length=255)]
+    id: Id
     type: EvidenceType
 
 

@@ -8,6 +8,7 @@ import os
 from typing import Any, Final
 
 from actors.messages import Progress
+from actors.pace import measured
 from hostres.errors import HostlerError
 from hostres.folders import open_private
 from store.contracts import NodeRecord
@@ -93,15 +94,11 @@ def _noted(progress: Progress) -> dict[str, Any]:
 
 
 def _progress(noted: Any) -> Progress:
-    def number(name: str) -> float | None:
-        value = noted[name]
-        return None if value is None else float(value)
-
     return Progress(
         node=str(noted["node"]),
         attempt=int(noted["attempt"]),
-        fraction=number("fraction"),
+        fraction=measured(noted["fraction"], "fraction"),
         text=str(noted["text"]),
-        speed=number("speed"),
-        left_s=number("left_s"),
+        speed=measured(noted["speed"], "speed"),
+        left_s=measured(noted["left_s"], "left_s"),
     )

@@ -233,8 +233,21 @@ class Service:
                 if error.code is Code.UNAVAILABLE and host.gave_up is None:
                     self._worn = self._worn or host is self._hosts[-1]
                     self._look_later(error)
+                else:
+                    self._leave_alone(run_id)
             case _:
                 pass
+
+    def _leave_alone(self, run_id: str) -> None:
+        """Do not take a run up again that was given up, until something has happened to it."""
+        try:
+            with Reader.open(self._home) as reader:
+                found = {one.run_id: one for one in reader.to_do()}
+        except HostlerError as error:
+            self._look_later(error)
+            return
+        if run_id in found:
+            self._refused[run_id] = found[run_id]
 
     def _let_go(self, run_id: str, host: Host, *, lost: bool = False) -> None:
         del self._runs[run_id]

@@ -22,6 +22,7 @@ from actors.control import Control, OperationAborted
 from actors.failures import MAX_MESSAGE, MAX_TODO, MAX_TRACEBACK_BYTES, Fault, fault_of, fault_of_code, too_large
 from actors.frames import Channel, FrameError
 from actors.operations import Compute, Operation
+from actors.outcomes import storable
 from actors.remote_host import HOST_GONE, RemoteHost, end_at_stop, end_by_signal, stop_by_signal
 from actors.worker_messages import (
     MAX_BLOB_OF_HOST,
@@ -228,9 +229,9 @@ class _Work:
         trace = (fault.trace or "").encode("utf-8", "backslashreplace")[-MAX_TRACEBACK_BYTES:]
         broke = Broke(
             code=fault.code,
-            message=_storable(fault.message, MAX_MESSAGE),
-            todo=_storable(fault.todo, MAX_TODO),
-            retryable=bool(fault.retryable),
+            message=storable(fault.message, MAX_MESSAGE),
+            todo=storable(fault.todo, MAX_TODO),
+            retryable=fault.retryable,
             after_s=fault.after_s,
         )
         self._host.fall_silent()
@@ -252,7 +253,3 @@ def _is_named(each: Any, at: CodeAt) -> bool:
 
 def _unfit(message: str) -> UnfitError:
     return UnfitError(Fault(code=FailureCode.INCOMPATIBLE, message=message, todo=MEND))
-
-
-def _storable(text: object, length: int) -> str:
-    return str(text)[:length].encode("utf-8", "replace").decode()

@@ -147,9 +147,9 @@ def unavailable(what: str, error: OSError) -> HostlerError:
 
 def describe(error: BaseException) -> str:
     """Return the kind of an exception and what it says, in one line, even if it cannot say it."""
-    try:
-        said = str(error)
-    except Exception:  # noqa: BLE001 - an exception of somebody else's making may fail at anything
-        said = "(it cannot be printed)"
     kind = type(error).__name__
+    try:
+        said = f"{error!s}"
+    except BaseException:  # noqa: BLE001 - an exception of somebody else's making may fail at anything
+        said = "(it cannot be printed)"
     return f"{kind}: {said}"[:2000] if said else kind

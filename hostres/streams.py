@@ -44,7 +44,7 @@ class OutputStream:
         if self._callback is not None:
             try:
                 self._callback(piece)
-            except Exception:  # noqa: BLE001  the callback is a stranger's; the stream must go on
+            except BaseException:  # noqa: BLE001  the callback is a stranger's; the stream must go on
                 _LOG.exception("the callback of an output stream failed; it is not called again")
                 self._callback = None
         return len(piece)

@@ -7,9 +7,8 @@ which a node with an attempt behind it starts again, its leftovers are looked fo
 
 from actors.actions import EndLeftovers
 from actors.messages import LeftoversEnded
-from actors.outcomes import Aborted, Failed, Outcome
+from actors.outcomes import Aborted, Failed, Outcome, storable
 from actors.scheduling.endings import fail
-from actors.scheduling.outcomes import storable
 from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
 from store.contracts import EventKind, Failure

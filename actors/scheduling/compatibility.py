@@ -4,8 +4,9 @@ A host claims such a run only when it was asked to by `resume --accept-incompati
 still lacks code of a live node after that, it hands the run back as it found it.
 """
 
+from actors.outcomes import storable
 from actors.scheduling.endings import fail
-from actors.scheduling.outcomes import storable, unreconciled
+from actors.scheduling.outcomes import unreconciled
 from actors.scheduling.retrying import forget_try
 from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.turn import Turn

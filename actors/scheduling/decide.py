@@ -31,7 +31,7 @@ from actors.messages import (
     SchedulingMessage,
     SpendingReported,
 )
-from actors.outcomes import Aborted, Failed, Found
+from actors.outcomes import Aborted, Failed, Found, storable
 from actors.scheduling import (
     attempt_end,
     clearing,
@@ -50,7 +50,7 @@ from actors.scheduling.draining import DRAIN, GIVE_WAY
 from actors.scheduling.endings import fail, released
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.operators import judge_requests, obey, obey_postponed, run_out_of_time
-from actors.scheduling.outcomes import FAILURE_OF_CODE, interrupted, storable
+from actors.scheduling.outcomes import FAILURE_OF_CODE, interrupted
 from actors.scheduling.planning import PLANNING
 from actors.scheduling.refusing import refuse_publication, too_late
 from actors.scheduling.retrying import RETRY, fail_or_retry

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from actors.actions import Judge
-from actors.outcomes import Value
+from actors.outcomes import Value, storable
 from actors.scheduling import liveness, receipts, revising, spending
 from actors.scheduling.asking import withdraw
 from actors.scheduling.compatibility import (
@@ -20,7 +20,6 @@ from actors.scheduling.compatibility import (
 )
 from actors.scheduling.endings import complete, fail
 from actors.scheduling.leasing import expire, take_from_worker
-from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import unask
 from actors.scheduling.retrying import forget_try, try_anew
 from actors.scheduling.state import LETS_THROUGH, NodeState, RunState

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from actors.outcomes import Aborted, Failed
+from actors.outcomes import Aborted, Failed, Finding, Found, Outcome, Value, storable
 from hostres.errors import Code
 from store.contracts import Failure
 from store.lifecycle import Status
@@ -122,14 +122,26 @@ def unreconciled(resume: Resume) -> tuple[Status, Failure]:
     return Status.AMBIGUOUS, ambiguous("interrupted after it was sent; whether it happened is unknown")
 
 
-def storable(text: str, length: int) -> str:
-    """Return *text* as it can be stored and shown: cut, with undecodable bytes of a file's name replaced."""
-    return text[:length].encode("utf-8", "replace").decode()
-
-
 def ambiguous(message: str) -> Failure:
     """Return what people are told of an effect that may have happened."""
     return Failure(code=FailureCode.AMBIGUOUS, message=message, todo="look whether it happened, then say so")
+
+
+def check_storable(outcome: Outcome) -> None:
+    """Refuse what no failure of a node can be made of, where it is found out and before anything is decided about it.
+
+    Raises:
+        ValidationError: A field of it is of another type.
+
+    """
+    match outcome:
+        case Failed() | Aborted():
+            failure_of(outcome)
+        case Found(finding=finding, message=message):
+            Finding(finding)
+            Failure(code=FailureCode.AMBIGUOUS, message=message)
+        case Value():
+            pass
 
 
 def failure_of(outcome: Failed | Aborted) -> Failure:

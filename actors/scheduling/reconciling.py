@@ -10,11 +10,11 @@ finds out, with the record that stays running, and counts for a later owner too.
 
 from actors.actions import Reconcile, SetTimer, TimerName
 from actors.messages import Admitted
-from actors.outcomes import Aborted, Failed, Finding, Found, Outcome, Value
+from actors.outcomes import Aborted, Failed, Finding, Found, Outcome, Value, storable
 from actors.scheduling import spending
 from actors.scheduling.asking import ask, withdraw
 from actors.scheduling.endings import fail, leave
-from actors.scheduling.outcomes import RECOVERABLE, ambiguous, failure_of, storable, unreconciled
+from actors.scheduling.outcomes import RECOVERABLE, ambiguous, failure_of, unreconciled
 from actors.scheduling.retrying import fail_or_retry
 from actors.scheduling.state import NodeState, Port
 from actors.scheduling.stopping import DEADLINE, RECOVER

@@ -3,9 +3,9 @@
 from typing import Final
 
 from actors.actions import SetTimer, TimerName
+from actors.outcomes import storable
 from actors.scheduling import spending
 from actors.scheduling.endings import fail, forget
-from actors.scheduling.outcomes import storable
 from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
 from store.budgets import Misfit

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from heapq import heappop
 
 from actors.actions import Dispatch, SetTimer, TimerName
+from actors.outcomes import storable
 from actors.scheduling import spending
 from actors.scheduling.agent_terms import task_of
 from actors.scheduling.asking import ask
 from actors.scheduling.clearing import is_clear
 from actors.scheduling.endings import fail
 from actors.scheduling.liveness import first_look_s, watch
-from actors.scheduling.outcomes import storable
 from actors.scheduling.planning import asks_planner
 from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.stopping import DEADLINE

@@ -10,9 +10,8 @@ from pydantic import JsonValue
 
 from actors.actions import Integrate
 from actors.messages import IntegrationEnded
-from actors.outcomes import Integrated, Value
+from actors.outcomes import Integrated, Value, storable
 from actors.scheduling.endings import complete, fail, finish
-from actors.scheduling.outcomes import storable
 from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
 from store.contracts import Failure

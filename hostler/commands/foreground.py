@@ -15,6 +15,7 @@ from actors.host_messages import Report, RunLost
 from hostler.commands.endings import CANCELLED, EXITS, ending_text
 from hostler.commands.output import print_json, print_line
 from hostler.commands.prints import Prints
+from hostler.commands.steady_view import SteadyView
 from hostler.host import Host
 from hostler.hosted_run import Run
 from hostler.interrupts import Continued, Interrupted, Interrupts, Suspended
@@ -192,12 +193,13 @@ def view_of(
     )
     board.fill(reader.plan(stored.record.plan_sha256), before)
     if prints is None and not is_terminal():
-        return PlainView(board, print_line)
+        return SteadyView(PlainView(board, print_line))
     from hostler.commands.gauge import Gauge  # noqa: PLC0415 (slow to import, needed on terminals only)
     from hostler.commands.live_view import LiveView  # noqa: PLC0415
 
     on_terminal = console(prints.under if prints is not None else None)
-    return LiveView(board, on_terminal, Gauge(run_id, machine_folder(os.environ)), prints)
+    live = LiveView(board, on_terminal, Gauge(run_id, machine_folder(os.environ)), prints)
+    return SteadyView(live, prints.say if prints is not None else None)
 
 
 def heard(inbox: "SimpleQueue[Any]", view: View, *, first: Any = None, until_s: float = math.inf) -> Iterator[Any]:

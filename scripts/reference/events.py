@@ -66,7 +66,7 @@ KINDS: Final[Mapping[EventKind, tuple[str, str]]] = {
     EventKind.LATE_RESULT: ("an attempt that no longer counts brought something", "outcome"),
     EventKind.LEFTOVER: ("processes of an earlier attempt were found and ended", "ended"),
     EventKind.CLEANUP_ERROR: (
-        "something could not be ended or cleaned up, or it could not be found out what an attempt did",
+        "something could not be ended or cleaned up or found out, or the run was given up",
         "message; reconciling and todo where it is about what an attempt did",
     ),
 }

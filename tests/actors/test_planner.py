@@ -227,16 +227,24 @@ def test_whatever_a_planner_or_a_probe_raises_there_is_an_answer(error: BaseExce
     assert still_runs(operation(probe=raises), {"name": "x"}, planning()) is None
 
 
+def altered(finding: Any, message: Any = "") -> GivenFinding:
+    """A finding that is none any more: where it is made, it is refused."""
+    said = GivenFinding(Finding.RETRY)
+    object.__setattr__(said, "finding", finding)
+    object.__setattr__(said, "message", message)
+    return said
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [
         (None, "reconcile of test.film gave NoneType, neither its output nor a Reconciliation"),
         ("x", "gave str, neither its output nor a Reconciliation"),
         (Finding.RETRY, "gave Finding, neither its output nor a Reconciliation"),
-        (GivenFinding("nope"), "found 'nope', which is no Finding"),
-        (GivenFinding("retry"), "found 'retry', which is no Finding"),
-        (GivenFinding(Finding.RETRY, 5), "gave a message that is int, not a text"),
-        (GivenFinding(Finding.RETRY, None), "gave a message that is NoneType"),
+        (altered("nope"), "found 'nope', which is no Finding"),
+        (altered("retry"), "found 'retry', which is no Finding"),
+        (altered(Finding.RETRY, 5), "gave a message that is int, not a text"),
+        (altered(Finding.RETRY, None), "gave a message that is NoneType"),
     ],
 )
 def test_a_wrong_answer_of_a_reconciler_is_refused_and_says_what_is_wrong(said: Any, why: str) -> None:

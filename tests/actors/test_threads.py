@@ -101,3 +101,17 @@ def test_what_work_starts_at_its_end_follows_on_its_thread_and_the_rest_beside_i
     assert seen["next"] is seen["work"]
     assert seen["amid"] is not seen["work"]
     assert seen["other"] is not seen["work"]
+
+
+def test_work_that_breaks_costs_neither_its_thread_nor_what_follows_on_it() -> None:
+    """It must not raise; where it does all the same, nobody else's work is lost with it."""
+    threads, done = WorkThreads("t"), threading.Event()
+
+    def breaks() -> None:
+        threads.end_here()
+        threads.start(done.set)
+        raise SystemExit(1)
+
+    threads.start(breaks)
+    assert done.wait(60)
+    assert threads.wait_idle(60)

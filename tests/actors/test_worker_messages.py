@@ -46,6 +46,7 @@ OF_WORKER = (
     Asked(id=0, what="publication"),
     Gave(),
     Shown(id="suite", type=EvidenceType.TEST),
+    Shown(id="x" * 1024, type=EvidenceType.TEST),
     Broke(code=FailureCode.INTERNAL, message="m", todo="t", retryable=False),
 )
 BROKE = {"kind": "broke", "code": "internal", "message": "m", "todo": "t", "retryable": False}
@@ -80,6 +81,8 @@ def test_what_a_worker_says_comes_back_whole(message):
         {**ADVANCED, "fraction": 2},
         {**ADVANCED, "fraction": "half"},
         {**ADVANCED, "text": "x" * 1001},
+        {**ADVANCED, "speed": -1},
+        {**ADVANCED, "left_s": "long"},
         {"kind": "asked", "id": 1, "what": "everything"},
         {"kind": "asked", "id": -1, "what": "logs"},
         {"kind": "asked", "id": 1.5, "what": "logs"},

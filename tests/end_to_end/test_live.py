@@ -239,3 +239,29 @@ def test_what_waits_is_told_below_the_live_view(tmp_path: Path) -> None:
         terminal.expect("look waits for you: hostler approve run_")
         let_go(fifo)
         assert terminal.wait() == 3
+
+
+BREAKS_THE_VIEW = """
+from hostler import Build, workflow
+from hostler.commands import live_view
+
+def screen(*given, **named):
+    raise OverflowError("it cannot be drawn")
+
+live_view.screen = screen
+
+@workflow("unseen")
+def unseen(build: Build):
+    build.command(["true"], key="a")
+"""
+
+
+def test_a_view_that_breaks_costs_nobody_the_run(tmp_path: Path) -> None:
+    """What is shown is advice; the run goes on unseen, and that is told once."""
+    path = tmp_path / "unseen.py"
+    path.write_text(BREAKS_THE_VIEW)
+    with Terminal("run", str(path)) as terminal:
+        assert terminal.wait() == 0
+        assert terminal.screen.count("the view broke, and the run goes on unseen: OverflowError") == 1
+        assert "completed" in terminal.screen
+        assert "Traceback" not in terminal.screen

@@ -13,16 +13,30 @@ from actors.actions import NodeChanged
 from actors.authorization import Authorization
 from actors.control import Control
 from actors.executor import Executor
-from actors.host_messages import ChangeTimers
+from actors.host_messages import ChangeTimers, Commit
 from actors.host_resources import HostResources
 from actors.messages import Returned
+from actors.outcomes import Failed
 from actors.run_store import GATHER, RunStore
 from actors.scheduler import Scheduler
+from actors.scheduling.decide import decide
 from actors.supervision import Budget, Deaths
 from actors.supervisor import Supervisor
 from actors.timer import Timer
-from hostler import Host, Policy, operation, workflow
+from hostler import (
+    ExactPlan,
+    FailureCode,
+    Finding,
+    Host,
+    OperationFailed,
+    Policy,
+    Preparation,
+    Reconciliation,
+    operation,
+    workflow,
+)
 from hostres.errors import Code, HostlerError
+from hostres.lease import Lease
 from store.home import Home
 from store.lifecycle import RunStatus, Status
 from store.reader import Reader
@@ -293,6 +307,222 @@ def test_a_broken_supervisor_ends_the_host_and_nobody_waits_for_ever():
         with pytest.raises(HostlerError):
             run.wait(timeout=60)
         assert host.gave_up is not None
+
+
+class Answer(BaseModel):
+    """What `strange` is to do."""
+
+    how: str = ""
+
+
+def changed(how: str) -> OperationFailed:
+    error = OperationFailed(FailureCode.UNAVAILABLE, "it is away")
+    vars(error).update({"code": "not-found"} if how == "code" else {"message": ValueError("x")})
+    return error
+
+
+@operation("test.strange", version=1, policy=Policy(effect="local-read", max_seconds=300))
+def strange(ctx, input: Answer) -> Number:
+    STARTED.append(ctx.idempotency_key)
+    raise changed(input.how)
+
+
+@workflow("one-strange", version=1)
+def one_strange(build, how: str):
+    build.call(strange, key="n", input={"how": how})
+
+
+@pytest.mark.parametrize("how", ["code", "message"])
+def test_a_failure_that_cannot_be_stored_fails_its_node_once_and_costs_no_other_run(how: str) -> None:
+    """Else the scheduler breaks at it, or its thread does and nobody answers until the node runs out of time."""
+    with Host() as host:
+        other = host.submit(two)
+        until(lambda: STARTED)
+        run = host.submit(one_strange, how=how)
+        assert run.wait(timeout=60).status is RunStatus.FAILED
+        assert STARTED.count(f"{run.run_id}:n:1") == 1
+        GO.set()
+        assert other.wait(timeout=60).status is RunStatus.COMPLETED
+        assert host.gave_up is None
+    node = only_node(host, run)
+    assert node.attempt == 1
+    assert node.failure.code == FailureCode.INTERNAL
+    assert "OperationFailed does not say what failed" in node.failure.message
+
+
+def prepared(ctx, input: Answer) -> Preparation:
+    if input.how == "leaves":
+        raise KeyboardInterrupt
+    if input.how in {"code", "message"}:
+        raise changed(input.how)
+    return Preparation()
+
+
+def planned(ctx, input: Answer, descriptors: Any) -> ExactPlan:
+    return ExactPlan(input=Answer.model_construct(how="\ud800"))
+
+
+@operation(
+    "test.strange-plan",
+    version=1,
+    policy=Policy(effect="local-read", max_seconds=300),
+    prepare=prepared,
+    plan=planned,
+)
+def strange_plan(ctx, input: Answer) -> Number:
+    return Number()
+
+
+@workflow("one-strange-plan", version=1)
+def one_strange_plan(build, how: str):
+    build.call(strange_plan, key="n", input={"how": how})
+
+
+@pytest.mark.parametrize("how", ["code", "message", "leaves", "text that is none"])
+def test_whatever_a_planner_raises_or_gives_fails_its_node_at_once(how: str) -> None:
+    """An answer that never comes would leave it preparing until it runs out of time."""
+    with Host() as host:
+        run = host.submit(one_strange_plan, how=how)
+        assert run.wait(timeout=60).status is RunStatus.FAILED
+        assert host.gave_up is None
+    assert only_node(host, run).failure.code != FailureCode.TIMEOUT
+
+
+def found(ctx, input: Answer, previous: Any) -> Reconciliation:
+    return Reconciliation(Finding.INCOMPATIBLE, "\ud800" * 5000)
+
+
+@operation(
+    "test.strange-finding",
+    version=1,
+    policy=Policy(effect="project-mutation", resume="recoverable-transaction", max_seconds=300),
+    reconcile=found,
+)
+def strange_finding(ctx, input: Answer) -> Number:
+    ctx.before_publication()
+    raise ValueError("after")
+
+
+@workflow("one-strange-finding", version=1)
+def one_strange_finding(build):
+    build.call(strange_finding, key="n", input={"how": ""})
+
+
+def test_what_a_reconciliation_says_is_stored_as_far_as_it_can_be() -> None:
+    """It is a stranger's text, as that of a failure is."""
+    with Host() as host:
+        run = host.submit(one_strange_finding)
+        assert run.wait(timeout=60).counts["failed"] == 1
+        assert host.gave_up is None
+    node = only_node(host, run)
+    assert node.status is Status.INCOMPATIBLE
+    assert set(node.failure.message) == {"?"}
+
+
+def only_node(host: Host, run: Any) -> Any:
+    with Reader.open(Home.open(host.config.home, create=False)) as reader:
+        (node,) = reader.nodes(run.run_id)
+    return node
+
+
+def tells(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> Any:
+    """Have the work of a node come to *outcome*, whatever its code does, and return the node's failure."""
+    monkeypatch.setattr(executors, "perform", lambda *_: outcome)
+    with Host() as host:
+        run = host.submit(holder)
+        assert run.wait(timeout=60).status is RunStatus.FAILED
+        assert host.gave_up is None
+        host.lease({"slot": 1}, wait=60).release()
+    return only_node(host, run).failure
+
+
+@pytest.mark.parametrize("wrong", [{"code": "nope"}, {"message": None}, {"todo": 5}, {"retryable": "yes"}])
+def test_an_outcome_that_cannot_be_stored_is_found_out_before_the_scheduler_hears_of_it(
+    tmp_path, monkeypatch, wrong
+) -> None:
+    """Whoever made it: the node fails as internal and says what was wrong with it."""
+    (tmp_path / "config.toml").write_text("[machine.capacity]\nslot = 1\n")
+    right = {"code": FailureCode.SUBPROCESS, "message": "m", "todo": "t"}
+    failure = tells(monkeypatch, Failed(**right | wrong))
+    assert failure.code is FailureCode.INTERNAL
+    assert "its work broke" in failure.message
+
+
+def test_an_attempt_whose_end_cannot_be_told_ends_all_the_same(tmp_path, monkeypatch) -> None:
+    """Nobody would answer for it: here its lease cannot be given back at the first time."""
+    (tmp_path / "config.toml").write_text("[machine.capacity]\nslot = 1\n")
+    release = Lease.release
+    broke: list[int] = []
+
+    def released(lease):
+        if not broke:
+            broke.append(release(lease))
+            raise RuntimeError("no")
+        return release(lease)
+
+    monkeypatch.setattr(Lease, "release", released)
+    failure = tells(monkeypatch, Failed(code=FailureCode.SUBPROCESS, message="m", todo="t"))
+    assert failure.code is FailureCode.INTERNAL
+    assert "its executor broke: RuntimeError: no" in failure.message
+
+
+def poison(monkeypatch: pytest.MonkeyPatch, workflow: str) -> None:
+    """Have every decision about what a node of *workflow* came to break its scheduler."""
+
+    def breaks_at(state: Any, now: Any, *messages: Any, full: bool) -> Any:
+        if state.record.workflow == workflow and any(isinstance(each, Returned) for each in messages):
+            raise ValueError("nobody thought of this")
+        return decide(state, now, *messages, full=full)
+
+    monkeypatch.setattr(schedulers, "decide", breaks_at)
+
+
+def test_a_run_that_breaks_its_scheduler_again_and_again_is_given_up_and_costs_no_other_run(monkeypatch) -> None:
+    """Its claim is free again, while its host lives and works."""
+    with Host() as host:
+        other = host.submit(two)
+        until(lambda: STARTED)
+        with monkeypatch.context() as poisoned:
+            poison(poisoned, "one-strange")
+            for _ in range(3):  # so many deaths would cost the host, were they its own
+                run = host.submit(one_strange, how="")
+                with pytest.raises(HostlerError) as caught:
+                    run.wait(timeout=60)
+                assert caught.value.code is Code.INTERNAL
+                assert "ValueError: nobody thought of this" in caught.value.what
+                assert len([key for key in STARTED if key.startswith(run.run_id)]) == 3
+        assert host.gave_up is None
+        with Host() as another:
+            assert another.resume(run.run_id).wait(timeout=60).status is RunStatus.FAILED
+        GO.set()
+        assert other.wait(timeout=60).status is RunStatus.COMPLETED
+        assert host.submit(two).wait(timeout=60).status is RunStatus.COMPLETED
+    with Reader.open(Home.open(host.config.home, create=False)) as reader:
+        said = [event.data["message"] for event in reader.events(run.run_id) if event.kind == "cleanup-error"]
+    assert said == [f"given up: scheduler {run.run_id} broke: ValueError: nobody thought of this"]
+
+
+def test_a_run_is_given_up_also_where_the_store_breaks_meanwhile(monkeypatch) -> None:
+    """What was to give its claim back is handed in again."""
+    handled = RunStore.handle
+    broke: list[Commit] = []
+
+    def breaks_once(self: RunStore, message: Any) -> None:
+        if isinstance(message, Commit) and message.transaction.release and not broke:
+            broke.append(message)
+            raise RuntimeError("no")
+        handled(self, message)
+
+    poison(monkeypatch, "one-strange")
+    monkeypatch.setattr(RunStore, "handle", breaks_once)
+    with Host() as host:
+        run = host.submit(one_strange, how="")
+        with pytest.raises(HostlerError, match="nobody thought of this"):
+            run.wait(timeout=60)
+        assert broke
+        assert host.gave_up is None
+        with Reader.open(Home.open(host.config.home, create=False)) as reader:
+            assert [event.kind for event in reader.events(run.run_id)][-1] == "run-released"
 
 
 def test_a_host_does_not_take_up_a_run_twice():

@@ -62,6 +62,14 @@ def test_what_is_no_note_is_not_read(content: bytes, home: Home) -> None:
     assert ProgressNotes(home, RUN).read() == []
 
 
+def test_a_number_that_is_not_finite_is_unknown_to_who_reads_it(home: Home) -> None:
+    """Whoever wrote it."""
+    ProgressNotes(home, RUN).note(progress("a", 0.25))
+    path = home.progress_path(RUN)
+    path.write_text(path.read_text().replace('"speed": null', '"speed": Infinity').replace("0.25", "NaN"))
+    assert ProgressNotes(home, RUN).read() == [progress("a", None)]
+
+
 def test_a_place_that_leads_elsewhere_is_not_written_and_not_read(home: Home, tmp_path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("[]")

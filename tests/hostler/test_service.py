@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from actors import scheduler as schedulers
+from actors.messages import Returned
+from actors.scheduling.decide import decide
 from hostler import service as module
 from hostler.compiler import compile_workflow
 from hostler.config import Config
@@ -67,3 +70,44 @@ def test_a_run_lost_to_a_full_disk_is_taken_up_again_once_there_is_room(
         thread.join(60)
     assert told().count("run-taken-up") >= 2
     assert not thread.is_alive()
+
+
+def test_a_run_that_breaks_its_scheduler_is_left_alone_and_the_service_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would be taken up again and again, and no other run would get through."""
+    node = {"key": "a", "executor": {"command": {"argv": ["true"]}}}
+    runs = {}
+    with Host() as host:
+        for name in ("bad", "good"):
+            (tmp_path / f"{name}.json").write_text(json.dumps({"workflow": {"id": name}, "nodes": [node]}))
+            compiled = compile_workflow(load(f"{name}.json", folder=tmp_path), {}, folder=tmp_path)
+            runs[name] = host.create(compiled, entrusted=True)
+
+    def breaks(state: Any, now: Any, *messages: Any, full: bool) -> Any:
+        if state.record.workflow == "bad" and any(isinstance(each, Returned) for each in messages):
+            raise ValueError("nobody thought of this")
+        return decide(state, now, *messages, full=full)
+
+    monkeypatch.setattr(schedulers, "decide", breaks)
+    home = Home.open(Config.load().home, create=True)
+    inbox: SimpleQueue[Any] = SimpleQueue()
+
+    def told(run: str) -> list[str]:
+        lines = [json.loads(line) for line in (home.logs / "service.jsonl").read_text().splitlines()]
+        return [line["event"] for line in lines if line.get("run_id") == run]
+
+    with service_log(home.logs, max_bytes=1 << 20, files=1) as log:
+        serving = Service(home=home, load=Config.load, inbox=inbox, log=log, notifier=Notifier(None, None))
+        ended: list[HostlerError | None] = []
+        thread = threading.Thread(target=lambda: ended.append(serving.run()))
+        thread.start()
+        until(lambda: "run-lost" in told(runs["bad"]) and "run-ended" in told(runs["good"]))
+        with Host() as host:
+            later = host.create(compiled, entrusted=True)
+        inbox.put(Woken())
+        until(lambda: "run-ended" in told(later))
+        inbox.put(Interrupted(times=1))
+        thread.join(60)
+    assert ended == [None]
+    assert told(runs["bad"]).count("run-taken-up") == 1
