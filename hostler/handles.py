@@ -53,7 +53,7 @@ class NodeHandle:
         """Refuse: `if`, `and`, `or` and `not` would find any handle true."""
         raise self._misused(
             "its output is not there yet to be true or false, as `if` wants it",
-            f"{_DECIDE}; whether there is a handle at all says `is None`",
+            f"{_DECIDE}; whether there is a handle says `is not None`",
         )
 
     def __eq__(self, other: object) -> NoReturn:

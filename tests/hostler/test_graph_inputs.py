@@ -57,5 +57,5 @@ def test_an_input_can_never_act_as_a_reference(tmp_path: Path) -> None:
         nodes=[*node()["nodes"], {**node(input={"$input": "x"})["nodes"][0], "key": "b"}],
         outputs=None,
     )
-    with pytest.raises(HostlerError, match=r"input x of workflow demo holds an object with the key \$ref"):
+    with pytest.raises(HostlerError, match=r"input x of workflow demo: it holds an object with the key \$ref"):
         compiled(write(tmp_path, graph), x={"deep": [{"$ref": {"node": "a", "path": []}}]})

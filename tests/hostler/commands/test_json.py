@@ -23,7 +23,7 @@ from store.lifecycle import RunStatus, Status
 from store.plans import ComputeExecutor, GraphPlan
 from tests.end_to_end.support import command, gate, graph, hostler
 from tests.hostler.views.support import planned
-from tests.store.support import STAMP, Setting, moved, record_of
+from tests.store.support import STAMP, Setting, moved, node_plan, record_of
 
 WITHOUT_JSON = {"completion", "exec", "serve"}
 """They print no data: a script, what a command prints, a log."""
@@ -139,8 +139,9 @@ def resting(setting: Setting, status: Status) -> str:
     record = record_of(plan)
     setting.store.create(record, plan, bundle=None)
     claimed = setting.store.claim(record.run_id, setting.identity)
-    running = moved(claimed.nodes[0], Status.RUNNING, attempt=1, started_at=STAMP.at)
-    setting.accept(claimed, started=True, nodes=(running,))
+    frozen = node_plan(record.run_id, "one", {})
+    running = moved(claimed.nodes[0], Status.RUNNING, attempt=1, started_at=STAMP.at, plan_sha256=frozen.sha256)
+    setting.accept(claimed, started=True, plans=(frozen,), nodes=(running,))
     if status is not Status.RUNNING:
         setting.accept(claimed, nodes=(moved(running, status),), status=RunStatus(status.value), release=True)
     return record.run_id
