@@ -200,7 +200,7 @@ def test_a_detached_process_that_does_not_begin_is_told(
         (b'{"a": 1, "a": 2}', "$.a: a duplicate key"),
         (b" " * ((16 << 20) + 1), "has more than 16,777,216 bytes"),
         (None, "cannot be read: No such file or directory"),
-        ("folder", "cannot be read: Is a directory"),
+        ("folder", "is not a regular file"),
     ],
     ids=["cut", "latin", "deep", "twice", "large", "missing", "folder"],
 )
