@@ -326,14 +326,15 @@ class _Telling:
         """Return the whole.
 
         Args:
-            s: Where the picture ends, seconds.
+            s: Where the picture ends at the earliest, seconds.
             owned: Whether a living host works on the run then.
 
         """
+        s = max([s, *(row.since_s for row in self._rows.values())])  # a host that only claimed it may have died later
         if not owned:
             self._claimed(s)
         for row in self._rows.values():
-            row.close(max(s, row.since_s), going=row.status not in FINAL)
+            row.close(s, going=row.status not in FINAL)
         for ticket in list(self._held):
             self._let_go(ticket, s)
         rows = sorted(self._rows.values(), key=lambda row: (row.first_s is None, row.first_s or 0.0, row.order))
