@@ -39,6 +39,7 @@ def give_back(fence: Fence, stamp: Stamp, error: HostlerError, address: Address)
         address: Is told `GivenBack` once the claim is durably gone.
 
     """
-    why = NewEvent(kind=EventKind.CLEANUP_ERROR, data={"message": storable(f"given up: {error.what}", MAX_WHY)})
+    message = storable(f"given up: {error.what}", MAX_WHY)
+    why = NewEvent(kind=EventKind.CLEANUP_ERROR, data={"message": message, "given_up": True})
     transaction = Transaction(fence=fence, stamp=stamp, events=(why,), release=True)
     return Commit(number=1, transaction=transaction, reply_to=_Answer(address, fence.run_id), awaited=True)

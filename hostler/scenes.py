@@ -47,6 +47,7 @@ def scene_of(home: Home, reader: Reader, run_id: str, *, load: bool = True) -> S
         missing=missing,
         stopped=stopped,
         deferred=unknown,
+        given_up=None if stored.owned else reader.given_up(run_id),
     )
 
 

@@ -95,9 +95,28 @@ class RunLog(RunList):
             if event.data.get("reconciling") is True and event.node is not None
         ]
         if found and owned:
-            claimed = max(event.seq for event in self._telling(run_id, EventKind.RUN_CLAIMED, _RUN_CLAIMED))
+            claimed = self._last_claim(run_id)
             found = [event for event in found if event.seq > claimed]
         return {event.node or "": event for event in found}
+
+    def given_up(self, run_id: str) -> str | None:
+        """Return why the last host of a run gave it up, None if it did not.
+
+        Raises:
+            HostlerError: not-found; invalid-data, naming the event.
+
+        """
+        found = [
+            event
+            for event in self._telling(run_id, EventKind.CLEANUP_ERROR, _CLEANUP_ERROR)
+            if event.data.get("given_up") is True
+        ]
+        if not found or found[-1].seq < self._last_claim(run_id):
+            return None
+        return str(found[-1].data["message"])
+
+    def _last_claim(self, run_id: str) -> int:
+        return max(event.seq for event in self._telling(run_id, EventKind.RUN_CLAIMED, _RUN_CLAIMED))
 
     def _telling(self, run_id: str, kind: EventKind, mark: bytes) -> Iterator[Event]:
         """Yield the events of a kind, oldest first."""

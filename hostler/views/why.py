@@ -67,6 +67,7 @@ class Scene:
         missing: What this program lacks to work on it, one line; None if nothing.
         stopped: Processes of the run that do nothing until somebody continues them.
         deferred: By node, why it could not be found out what its last attempt did.
+        given_up: Why its last host gave it up, None if that did not.
 
     """
 
@@ -77,6 +78,7 @@ class Scene:
     missing: str | None = None
     stopped: Sequence[Leftover] = ()
     deferred: Mapping[str, str] = field(default_factory=dict)
+    given_up: str | None = None
 
     @property
     def run_id(self) -> str:
@@ -271,6 +273,8 @@ def _nobody(scene: Scene) -> tuple[str, str | None]:
     """Say that no host works on the run, and what this one lacks for it, if anything."""
     owner = scene.run.owner
     gone = f": {owner.host} is gone" if owner is not None else ""
+    if scene.given_up is not None:
+        gone = f": {scene.given_up}"
     if scene.missing is not None:
         return f"No host works on the run{gone}. {_cannot(scene)}", None
     return f"No host works on the run{gone}.", f"hostler resume {scene.run_id}"

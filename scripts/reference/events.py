@@ -67,7 +67,7 @@ KINDS: Final[Mapping[EventKind, tuple[str, str]]] = {
     EventKind.LEFTOVER: ("processes of an earlier attempt were found and ended", "ended"),
     EventKind.CLEANUP_ERROR: (
         "something could not be ended or cleaned up or found out, or the run was given up",
-        "message; reconciling and todo where it is about what an attempt did",
+        "message; reconciling and todo where it is about what an attempt did; given_up",
     ),
 }
 

@@ -35,6 +35,9 @@ from hostler import (
     operation,
     workflow,
 )
+from hostler.config import Config
+from hostler.scenes import scene_of
+from hostler.views.why import why_run
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
 from store.home import Home
@@ -492,6 +495,8 @@ def test_a_run_that_breaks_its_scheduler_again_and_again_is_given_up_and_costs_n
                 assert "ValueError: nobody thought of this" in caught.value.what
                 assert len([key for key in STARTED if key.startswith(run.run_id)]) == 3
         assert host.gave_up is None
+        why = f"given up: scheduler {run.run_id} broke: ValueError: nobody thought of this"
+        assert f"No host works on the run: {why}." in why_of(run.run_id)
         with Host() as another:
             assert another.resume(run.run_id).wait(timeout=60).status is RunStatus.FAILED
         GO.set()
@@ -499,7 +504,14 @@ def test_a_run_that_breaks_its_scheduler_again_and_again_is_given_up_and_costs_n
         assert host.submit(two).wait(timeout=60).status is RunStatus.COMPLETED
     with Reader.open(Home.open(host.config.home, create=False)) as reader:
         said = [event.data["message"] for event in reader.events(run.run_id) if event.kind == "cleanup-error"]
-    assert said == [f"given up: scheduler {run.run_id} broke: ValueError: nobody thought of this"]
+        assert said == [why]
+        assert reader.given_up(run.run_id) is None, "somebody has had it since"
+
+
+def why_of(run_id: str) -> str:
+    home = Home.open(Config.load().home, create=False)
+    with Reader.open(home) as reader:
+        return why_run(scene_of(home, reader, run_id, load=False)).text
 
 
 def test_a_run_is_given_up_also_where_the_store_breaks_meanwhile(monkeypatch) -> None:
