@@ -176,7 +176,8 @@ class Context:
                 A pipe is refused: nobody could end the wait for its writer.
             env: Added to the environment.
             cwd: Where it runs; None is the workspace.
-            on_stdout: Called with each chunk of its output, on a thread of its own; not again once it has raised.
+            on_stdout: Called with each chunk of its output, on a thread of its own. What it raises is raised here once
+                the program has ended; it is not called again.
             on_stderr: Likewise.
             check: Whether another exit code than 0 is a failure.
             keep_stdout: Whether its output is kept in the node's log, as it is.
@@ -224,6 +225,9 @@ class Context:
         self._control.check()
         if ended.left or ended.exit is None:
             raise left_behind(Path(words[0]).name, ended)
+        for stream in (out, err):
+            if stream.error is not None:
+                raise stream.error
         code = ended.exit.code if ended.exit.code is not None else 128 + (ended.exit.signal or 0)
         if check and code != 0:
             raise process_failed(Path(words[0]).name, ended.exit.code, ended.exit.signal, err.data)

@@ -1,6 +1,5 @@
 """A program that an operation ran: what it wrote last, how it ended, and what is wrong when it did not end well."""
 
-import logging
 from collections.abc import Callable
 from signal import Signals
 from typing import TYPE_CHECKING, Final
@@ -12,7 +11,6 @@ from store.policy import FailureCode
 if TYPE_CHECKING:
     from hostres.process import Ended
 
-log = logging.getLogger(__name__)
 
 TAIL_BYTES: Final = 64 * 1024
 MESSAGE_LINES: Final = 3
@@ -42,11 +40,21 @@ class Tail:
 
     Attributes:
         data: At most 64 KiB.
+        error: What the listener raised; it is not called again after that.
+
+    Args:
+        pass_on: The listener, called with each chunk.
+
+    Raises:
+        TypeError: It cannot be called.
 
     """
 
     def __init__(self, pass_on: Callable[[bytes], None] | None) -> None:
+        if pass_on is not None and not callable(pass_on):
+            raise TypeError(f"what is to hear the output is {pass_on!r:.60}, which cannot be called")
         self.data = b""
+        self.error: BaseException | None = None
         self._pass_on = pass_on
 
     def feed(self, chunk: bytes) -> None:
@@ -55,9 +63,8 @@ class Tail:
         if self._pass_on is not None:
             try:
                 self._pass_on(chunk)
-            except BaseException:  # a stranger's: what comes after it is kept all the same
-                log.exception("what was to hear the output of a program failed; it is not called again")
-                self._pass_on = None
+            except BaseException as error:  # noqa: BLE001 - a stranger's: what comes after it is kept all the same
+                self.error, self._pass_on = error, None
 
 
 def left_behind(name: str, ended: "Ended") -> OperationFailed:

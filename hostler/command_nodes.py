@@ -18,7 +18,13 @@ RESERVED: Final = "HOSTLER_"
 VARIABLE: Final = re.compile(r"[^=\0]+")
 OUTPUT_FILE: Final[Schema] = {
     "type": "object",
-    "properties": {"path": {"type": "string"}, "bytes": {"type": "integer"}, "sha256": {"type": "string"}},
+    "properties": {
+        "path": {"type": "string"},
+        "bytes": {"type": "integer", "minimum": 0},
+        "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+    },
+    "required": ["path", "bytes", "sha256"],
+    "additionalProperties": False,
 }
 WORD: Final[Schema] = {"type": ["string", "number"]}
 COMMAND_INPUT: Final[Schema] = {
@@ -37,13 +43,16 @@ def command_output(files: Mapping[str, str]) -> Schema:
     return {
         "type": "object",
         "properties": {
-            "exit_code": {"type": "integer"},
+            "exit_code": {"type": "integer", "const": 0},
             "outputs": {
                 "type": "object",
                 "properties": dict.fromkeys(files, OUTPUT_FILE),
+                "required": list(files),
                 "additionalProperties": False,
             },
         },
+        "required": ["exit_code", "outputs"],
+        "additionalProperties": False,
     }
 
 

@@ -15,6 +15,7 @@ from hostler.stored_runs import reading
 from hostler.views.terminal import harmless
 from hostler.views.verification import damage
 from hostres.errors import Code, HostlerError
+from hostres.folders import machine_folder
 from hostres.replacement import sync
 from store.archive.exporting import write_archive
 from store.home import Home
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
     with reading() as (home, reader):
         run_id = reader.find(args.run)
     target: Path = args.file.absolute()
+    _refuse_own(target, home)
     if is_special(target):
         raise HostlerError(Code.CONFLICT, f"{target} is not a regular file", "give another name")
     beside = target.parent / f".hostler-{secrets.token_hex(6)}"
@@ -57,6 +59,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_line(harmless(f"{run_id} is in {target}; {size:,} bytes, sha256 {digest}"))
     return 0
+
+
+def _refuse_own(target: Path, home: Home) -> None:
+    """Refuse a place among what Hostler itself keeps: its name may be that of the store."""
+    folder = Path(os.path.realpath(target.parent))
+    for own in (home.root, machine_folder(os.environ)):
+        if folder.is_relative_to(os.path.realpath(own)):
+            raise HostlerError(Code.CONFLICT, f"{target} lies in {own}, which Hostler keeps", "name a file elsewhere")
 
 
 def _write(home: Home, run_id: str, place: Path) -> tuple[str, int]:

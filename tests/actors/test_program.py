@@ -19,7 +19,7 @@ def test_a_listener_that_fails_is_not_called_again_and_loses_nothing_of_the_outp
     tail = Tail(fails)
     tail.feed(b"a")
     tail.feed(b"b")
-    assert (tail.data, calls) == (b"ab", [b"a"])
+    assert (tail.data, calls, tail.error) == (b"ab", [b"a"], error)
 
 
 def test_a_program_of_which_nothing_is_left_is_not_said_to_have_left_something() -> None:

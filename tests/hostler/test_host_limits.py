@@ -81,6 +81,21 @@ def test_a_callback_that_ignores_its_deadline_is_given_up_on_and_publishes_nothi
     assert not (tmp_path / "late.txt").exists()
 
 
+def test_what_a_listener_raises_fails_the_node_once_its_program_has_ended(tmp_path):
+    """It was logged nowhere, and the node completed with what had been heard until then."""
+
+    def listening(ctx):
+        def hear(chunk):
+            raise LookupError("no such line")
+
+        ctx.run(["sh", "-c", f"echo one; touch {tmp_path}/ended"], on_stdout=hear)
+
+    record, _ = run_one(listening)
+    assert record.status is Status.FAILED
+    assert "LookupError: no such line" in record.failure.message
+    assert (tmp_path / "ended").exists()
+
+
 def test_a_value_that_is_no_json_is_refused_with_its_path():
     """Field case 67."""
     record, _ = run_one(lambda ctx: Value(value=-math.inf))

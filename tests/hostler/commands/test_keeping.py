@@ -279,6 +279,13 @@ def test_a_hostile_file_is_one_clean_error_and_nothing_special_is_overwritten(
     for target in (link, tmp_path):
         assert "not a regular file" in error(capsys, "export", "-", str(target), code=5)
     assert bad.read_bytes() == bytes(5000)
+    for own in (
+        kept.home.root / "runs.db",
+        kept.home.root / "logs" / "x.tar",
+        Path(os.environ["HOSTLER_MACHINE_DIR"], "x"),
+    ):
+        own.parent.mkdir(exist_ok=True)
+        assert "which Hostler keeps" in error(capsys, "export", "-", str(own), code=5)
     missing = tmp_path / "missing"
     said_of_it = error(capsys, "export", "-", str(missing / "x.tar"), code=69)
     assert f"{missing}/x.tar cannot be written: there is no folder {missing}; make it, or name another" in said_of_it

@@ -120,11 +120,19 @@ def test_what_it_can_have_given_is_stored_as_its_model_gives_it(paying: str, tmp
 def test_a_program_gives_what_every_program_does(setting: Setting, tmp_path: Path, capsys: Captured) -> None:
     """Its exit code, and the files that it was to leave."""
     interrupted(setting, compiled(tmp_path, graph(tmp_path, command("make", "true", outputs={"made": "made.txt"}))))
-    error = settled(capsys, tmp_path, "make", {"exit_code": "0"}, code=2)
-    assert "node make cannot have given that: exit_code: '0' is not of type 'integer'; " in error
-    error = settled(capsys, tmp_path, "make", {"outputs": {"maid": {}}}, code=2)
-    assert "node make cannot have given that: outputs: " in error
     file = {"path": "made.txt", "bytes": 0, "sha256": "0" * 64}
+    error = settled(capsys, tmp_path, "make", {"exit_code": "0", "outputs": {"made": file}}, code=2)
+    assert "node make cannot have given that: exit_code: '0' is not of type 'integer'; " in error
+    for wrong in (
+        {},
+        {"exit_code": 0},
+        {"exit_code": 1, "outputs": {"made": file}},
+        {"exit_code": 0, "outputs": {}},
+        {"exit_code": 0, "outputs": {"maid": file}},
+        {"exit_code": 0, "outputs": {"made": file | {"bytes": -1}}},
+        {"exit_code": 0, "outputs": {"made": file | {"sha256": "zz"}}},
+    ):
+        assert "node make cannot have given that: " in settled(capsys, tmp_path, "make", wrong, code=2), wrong
     assert settled(capsys, tmp_path, "make", {"exit_code": 0, "outputs": {"made": file}}, code=0) == ""
 
 
