@@ -1,10 +1,12 @@
 """Looking a run up in the store: a reader on it, the run with its plan and nodes at one moment, a node by its key."""
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from hostler.config import Config
+from hostler.state_folder import state_folder
 from hostres.errors import Code, HostlerError
 from hostres.suggestions import did_you_mean
 from store.contracts import NodeRecord
@@ -23,13 +25,14 @@ def reading(*, to_write: bool = False) -> Iterator[tuple[Home, Reader]]:
     """Give the home and a reader on its store, without making anything.
 
     Args:
-        to_write: As for `opened`.
+        to_write: As for `opened`; only then is the configuration read, which may be wrong in what nobody needs to look.
 
     Raises:
         HostlerError: not-found, if there is no store yet; unsafe-state, if it is not private.
 
     """
-    home = Home.open(Config.load().home, create=False)
+    folder = Config.load().home if to_write else state_folder(os.environ)
+    home = Home.open(folder, create=False)
     with opened(Reader, home, to_write=to_write) as reader:
         yield home, reader
 

@@ -165,6 +165,17 @@ def test_a_link_inside_the_state_folder_is_refused(cli: Cli, tmp_path: Path) -> 
         assert f"{home / 'logs'} is a symbolic link" in cli.refused(*arguments, code=73)
 
 
+def test_a_wrong_configuration_hinders_nobody_who_only_looks(cli: Cli, tmp_path: Path) -> None:
+    cli("run", graph(tmp_path, ECHO))
+    (node,) = cli.told("show", "-")["nodes"]
+    Path(os.environ["HOSTLER_CONFIG"]).write_text("[retention]\nkeep = -1\n", encoding="utf-8")
+    looks = ["runs", "show -", "events -", f"logs - {node['key']}", "why -", "verify -", "budget -", "receipt list -"]
+    for line in [*looks, f"export - {tmp_path}/x.tar"]:
+        cli(*line.split())
+    for line in ("resume -", "cancel -", f"retry - {node['key']}", "gc"):
+        assert "retention" in cli.refused(*line.split(), code=2), line
+
+
 def test_doctor_names_a_broken_configuration_and_still_looks_at_the_rest(cli: Cli) -> None:
     Path(os.environ["HOSTLER_CONFIG"]).write_text("[machin]\n", encoding="utf-8")
     said = {finding["name"]: finding for finding in cli.told("doctor", code=2)["findings"]}
