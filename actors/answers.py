@@ -77,10 +77,10 @@ def found(result: Any, operation: Operation) -> JsonValue | Found:
         message: Any = result.message
         if not isinstance(finding, Finding):
             what = f"reconcile of {operation.kind} found {finding!r:.100}, which is no Finding"
-            raise HostlerError(Code.INVALID_DATA, what, _RECONCILER)
+            raise _refused(what, _RECONCILER)
         if not isinstance(message, str):
             what = f"reconcile of {operation.kind} gave a message that is {_type(message)}, not a text"
-            raise HostlerError(Code.INVALID_DATA, what, _RECONCILER)
+            raise _refused(what, _RECONCILER)
         return Found(finding=finding, message=storable(str.__str__(message), MAX_MESSAGE))
     try:
         return dumped(result, operation.output_type)
@@ -88,7 +88,7 @@ def found(result: Any, operation: Operation) -> JsonValue | Found:
         if isinstance(result, BaseModel | Mapping):
             raise
         what = f"reconcile of {operation.kind} gave {_type(result)}, neither its output nor a Reconciliation"
-        raise HostlerError(Code.INVALID_DATA, what, _RECONCILER) from error
+        raise _refused(what, _RECONCILER) from error
 
 
 def _plain(value: Any, what: str) -> JsonValue:

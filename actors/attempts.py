@@ -14,7 +14,6 @@ from actors.host_messages import Adopt
 from actors.operations import Compute, Operation, Previous
 from actors.pulse import Pulse
 from actors.scheduling.state import RunState
-from actors.secrets import mask_of
 from actors.services import Services
 from actors.work import Job, write_log
 from actors.workspaces import opened
@@ -23,7 +22,6 @@ from hostres.errors import HostlerError
 from hostres.lease import Lease
 from store.plans import CommandExecutor, ComputeExecutor, OperationExecutor
 from store.references import references
-from store.words import secrets_of_plan
 
 RECONCILER: Final = "\nThen its reconciler was asked what the attempt had done:\n\n"
 """Between what an attempt says in a log and what its reconciler, when it was last asked, says there."""
@@ -69,9 +67,6 @@ class Attempts:
         def logs(stream: str) -> Path:
             return home.log_path(self._run_id, action.node, action.attempt, stream)
 
-        authored = self._state.nodes[action.node].planned.input
-        secrets = secrets_of_plan(action.plan.executor, authored)
-
         def keep(stream: str, text: str) -> None:
             try:
                 path = logs(stream)
@@ -79,7 +74,7 @@ class Attempts:
                 log.warning("there is no place for a log of %s", action.node, exc_info=True)
             else:
                 before = f"{_said_before(path)}{RECONCILER}" if reconciling else ""
-                write_log(path, f"{before}{mask_of(secrets.values()).text(text)}")
+                write_log(path, f"{before}{job.mask().text(text)}")
 
         port = Port(
             node=action.node,
@@ -93,7 +88,7 @@ class Attempts:
         )
         job = Job(
             plan=action.plan,
-            authored=authored,
+            authored=self._state.nodes[action.node].planned.input,
             given=action.given if isinstance(action, Dispatch) else None,
             code=self._code(action),
             previous=previous,

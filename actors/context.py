@@ -24,6 +24,7 @@ from actors.pace import measured
 from actors.program import Completed, Tail, left_behind, process_failed
 from actors.publication import check_source, is_special, publish_file
 from actors.worktrees import REPOSITORY_VARIABLES
+from hostres.arguments import shown
 from hostres.heartbeat import HEARTBEAT_FD
 from hostres.masking import Mask
 from hostres.niceness import Niceness
@@ -364,7 +365,7 @@ class Context:
 
         """
         if not isinstance(text, str):
-            raise TypeError(f"text is {text!r:.60} ({type(text).__name__}), not text")
+            raise TypeError(f"text is {shown(text)}, not text")
         known = measured(fraction, "fraction")
         pace, rest = measured(speed, "speed"), measured(left_s, "left_s")
         if known is not None:

@@ -58,9 +58,7 @@ class Errands:
 
     def forget_planner(self, action: ForgetPlanner) -> None:
         """Let a planner know that nobody waits for its answer."""
-        control = self._planners.pop((action.node, action.number), None)
-        if control is not None:
-            control.abort("cancel", grace_s=0.0)
+        _forget(self._planners, (action.node, action.number))
 
     def ask_probe(self, action: AskProbe, executor: Executor) -> None:
         """Have the probe of an attempt look whether it still runs; the executor of its node is given."""
@@ -77,9 +75,7 @@ class Errands:
 
     def forget_probe(self, node: str, attempt: int) -> None:
         """Let the probe of an attempt that has ended know that nobody waits for its answer."""
-        control = self._probes.pop((node, attempt), None)
-        if control is not None:
-            control.abort("cancel", grace_s=0.0)
+        _forget(self._probes, (node, attempt))
 
     def integrate(self, action: Integrate) -> None:
         """Have the branch of an attempt moved."""
@@ -124,3 +120,9 @@ class Errands:
 
     def _planning(self, node: str, control: Control) -> Planning:
         return Planning(run_id=self._run_id, node=node, folder=self._folder, control=control)
+
+
+def _forget(asked: dict[tuple[str, int], Control], question: tuple[str, int]) -> None:
+    control = asked.pop(question, None)
+    if control is not None:
+        control.abort("cancel", grace_s=0.0)

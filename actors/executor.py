@@ -24,7 +24,7 @@ from actors.outcomes import Failed, Outcome, Release, storable
 from actors.pace import Pace
 from actors.pulse import Pulse
 from actors.scheduling.outcomes import check_storable
-from actors.secrets import mask_of, masked
+from actors.secrets import masked
 from actors.shell import hand_over, tell
 from actors.threads import WorkThreads
 from actors.work import Job, perform
@@ -34,7 +34,6 @@ from hostres.logs import Cut
 from hostres.masking import own_mask
 from store.amounts import Usage
 from store.policy import FailureCode
-from store.words import secrets_of_plan
 
 log = logging.getLogger(__name__)
 
@@ -120,8 +119,7 @@ class Executor:
         # what the node's own code asks of the machine is a part of what the node holds
         outer = current_lease.set(self._lease)
         try:
-            secrets = secrets_of_plan(self._job.plan.executor, self._job.authored)
-            outcome = masked(perform(self._job, self._control), mask_of(secrets.values()))
+            outcome = masked(perform(self._job, self._control), self._job.mask())
             check_storable(outcome)
         except BaseException as error:
             log.exception("the work of %s broke", self._node)

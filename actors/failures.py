@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from actors.blame import line_to_blame
 from actors.outcomes import Failed, storable
+from hostres.arguments import shown
 from hostres.errors import Code, HostlerError, describe
 from store.lazy_dataclass import dataclass
 from store.policy import HOUR_SECONDS, FailureCode
@@ -62,7 +63,7 @@ class OperationFailed(Exception):
         self.todo = _text(todo, "todo")
         super().__init__(self.code, self.message, self.todo)
         if not isinstance(retryable, bool):
-            raise TypeError(f"retryable is {_shown(retryable)}, not True or False")
+            raise TypeError(f"retryable is {shown(retryable)}, not True or False")
         self.retryable = retryable
         self.after_s = None if after_s is None else _wait(after_s)
 
@@ -88,26 +89,21 @@ def _code(code: Any) -> FailureCode:
     try:
         return FailureCode(code)
     except (ValueError, TypeError):
-        raise ValueError(f"code is {_shown(code)}, not a FailureCode") from None
+        raise ValueError(f"code is {shown(code)}, not a FailureCode") from None
 
 
 def _text(text: Any, name: str) -> str:
     if not isinstance(text, str):
-        raise TypeError(f"{name} is {_shown(text)}, not text")
+        raise TypeError(f"{name} is {shown(text)}, not text")
     return str.__str__(text)  # not what a type of its own makes of it
 
 
 def _wait(after_s: Any) -> float:
     if isinstance(after_s, bool) or not isinstance(after_s, int | float):
-        raise TypeError(f"after_s is {_shown(after_s)}, not a number of seconds")
+        raise TypeError(f"after_s is {shown(after_s)}, not a number of seconds")
     if not 0 <= after_s <= HOUR_SECONDS:
         raise ValueError(f"after_s {after_s} is no time from 0 to {HOUR_SECONDS:g} s")
     return float(after_s)
-
-
-def _shown(value: Any) -> str:
-    """Return a value that is wrong with its type, for the one who gave it."""
-    return f"{value!r:.60} ({type(value).__name__})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

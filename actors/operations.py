@@ -11,6 +11,7 @@ from pydantic import BaseModel, JsonValue
 
 from actors.outcomes import Finding
 from actors.scheduling.state import Port
+from hostres.arguments import shown
 from store.lazy_dataclass import dataclass
 from store.policy import Policy
 
@@ -87,7 +88,7 @@ class Reconciliation:
         if not isinstance(self.finding, Finding):
             raise TypeError(f"finding is {self.finding!r:.60}, not one of Finding")
         if not isinstance(self.message, str):
-            raise TypeError(f"message is {self.message!r:.60} ({type(self.message).__name__}), not text")
+            raise TypeError(f"message is {shown(self.message)}, not text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ import math
 import time
 from typing import Any, Final
 
+from hostres.arguments import shown
+
 EVERY_S: Final = 0.2
 
 
@@ -20,7 +22,7 @@ def measured(value: Any, name: str) -> float | None:
     """
     if value is None:
         return None
-    wrong = f"{name} is {value!r:.60} ({type(value).__name__}), not a number"
+    wrong = f"{name} is {shown(value)}, not a number"
     if isinstance(value, str | bytes | bytearray):  # which `float` would read
         raise TypeError(wrong)
     try:

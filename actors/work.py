@@ -22,14 +22,15 @@ from actors.evidence_file import VARIABLE, read_evidence
 from actors.failures import MAX_TRACEBACK_BYTES, OperationFailed, failed_by, fault_of, fault_of_code, too_large
 from actors.operations import Compute, Entry, Operation, Previous
 from actors.outcomes import Aborted, Found, Outcome, Value
-from actors.secrets import resolved
+from actors.secrets import mask_of, resolved
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
+from hostres.masking import Mask
 from store.lazy_dataclass import dataclass
 from store.plans import AgentExecutor, CommandExecutor, NodePlan, OperationExecutor
 from store.policy import Isolation, Policy
 from store.values import Domain, canonical, digest_bytes
-from store.words import Words, words_of
+from store.words import Words, secrets_of_plan, words_of
 
 EntryOf = Callable[[Operation | Compute], Entry]
 
@@ -71,6 +72,10 @@ class Job:
     assignment: Assignment
     host: Host
     lease: Lease | None
+
+    def mask(self) -> Mask:
+        """Return the mask for all that comes of it."""
+        return mask_of(secrets_of_plan(self.plan.executor, self.authored).values())
 
 
 def perform(job: Job, control: Control) -> Outcome:

@@ -144,6 +144,11 @@ def stored_text(value: Any, *, name: str) -> str:
     return given
 
 
+def shown(value: Any) -> str:
+    """Return a value that is wrong, with its type, for the one who gave it."""
+    return f"{value!r:.60} ({type(value).__name__})"
+
+
 def invalid(name: str, value: Any, todo: str, *, code: Code = Code.INVALID_DATA) -> HostlerError:
     """Return what is said of an argument of a wrong type."""
     return HostlerError(code, f"{name} is {value!r:.200}", todo)

@@ -89,11 +89,7 @@ class RunLog(RunList):
             HostlerError: not-found; invalid-data, naming the event.
 
         """
-        found = [
-            event
-            for event in self._telling(run_id, EventKind.CLEANUP_ERROR, _CLEANUP_ERROR)
-            if event.data.get("reconciling") is True and event.node is not None
-        ]
+        found = [event for event in self._cleanup_errors(run_id, "reconciling") if event.node is not None]
         if found and owned:
             claimed = self._last_claim(run_id)
             found = [event for event in found if event.seq > claimed]
@@ -106,14 +102,14 @@ class RunLog(RunList):
             HostlerError: not-found; invalid-data, naming the event.
 
         """
-        found = [
-            event
-            for event in self._telling(run_id, EventKind.CLEANUP_ERROR, _CLEANUP_ERROR)
-            if event.data.get("given_up") is True
-        ]
+        found = self._cleanup_errors(run_id, "given_up")
         if not found or found[-1].seq < self._last_claim(run_id):
             return None
         return str(found[-1].data["message"])
+
+    def _cleanup_errors(self, run_id: str, about: str) -> list[Event]:
+        errors = self._telling(run_id, EventKind.CLEANUP_ERROR, _CLEANUP_ERROR)
+        return [event for event in errors if event.data.get(about) is True]
 
     def _last_claim(self, run_id: str) -> int:
         return max(event.seq for event in self._telling(run_id, EventKind.RUN_CLAIMED, _RUN_CLAIMED))

@@ -160,9 +160,8 @@ def _resolved(state: RunState, node: NodeState) -> tuple[NodePlan, bytes]:
     planned, policy = node.planned, node.planned.policy
     value = resolve(planned.input, state.outputs)
     if planned.dependencies and isinstance(planned.executor, CommandExecutor | AgentExecutor):
-        words_of(
-            planned.executor, planned.input, value
-        )  # what cannot be a word of a program is refused before anybody is asked
+        # what cannot be a word of a program is refused before anybody is asked
+        words_of(planned.executor, planned.input, value)
     data = _within(value, policy.max_input_bytes)
     prepares = not PLANNERS.isdisjoint(state.ports_of(node) or ()) or bool(policy.preparation)
     plan = NodePlan.of_known(
