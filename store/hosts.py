@@ -87,9 +87,16 @@ def wake(home: Home, host_id: str) -> bool:
 
 
 def bury(home: Home, host_id: str) -> None:
-    """Remove the file of a host that is dead and has no claims left."""
+    """Remove the file of a host that is dead; what it claims is anybody's without it as well."""
     with contextlib.suppress(OSError):
         (home.hosts / host_id).unlink(missing_ok=True)
+
+
+def bury_dead(home: Home) -> None:
+    """Remove what hosts left that ended without a word."""
+    for host_id in known_hosts(home):
+        if not host_alive(home, host_id):
+            bury(home, host_id)
 
 
 def known_hosts(home: Home) -> list[str]:

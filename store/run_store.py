@@ -20,7 +20,7 @@ from store.faults import refuse_if_damaged, store_error, translated
 from store.heads import read_head, refuse_if_imported
 from store.held import OutdatedError
 from store.home import Home
-from store.hosts import HostIdentity, bury, host_alive, known_hosts
+from store.hosts import HostIdentity, bury, bury_dead, host_alive
 from store.lifecycle import RUN_FINAL, RunStatus
 from store.limits import Limits
 from store.log_size import LogSize
@@ -95,7 +95,7 @@ class RunStore:
                 upgrade(connection, home.database, home.hosts)
                 grow_wal(connection, home.database)
                 store = cls(home, connection, clock, limits or Limits())
-                store._sweep()
+                bury_dead(home)
         except BaseException:
             close_writer(connection, home.database)
             raise
@@ -122,15 +122,6 @@ class RunStore:
             check_version(self._connection, self._database)
             yield
         self.commits += 1
-
-    def _sweep(self) -> None:
-        """Remove what hosts left that died without a claim."""
-        with reading(self._connection, self._database):
-            rows = self._connection.execute("SELECT host_id FROM runs WHERE host_id IS NOT NULL").fetchall()
-        owners = {row[0] for row in rows}
-        for host_id in known_hosts(self._home):
-            if host_id not in owners and not host_alive(self._home, host_id):
-                bury(self._home, host_id)
 
     def create(self, record: RunRecord, plan: GraphPlan, *, bundle: bytes | None, entrusted: bool = False) -> str:
         """Store a new run; its roots are ready, its other nodes pending, its status planned.

@@ -13,7 +13,7 @@ from store.clock import instant
 from store.database import open_reader, opened_writer, writing
 from store.faults import translated
 from store.home import Home
-from store.hosts import bury, host_alive, known_hosts
+from store.hosts import bury_dead, host_alive, known_hosts
 from store.retention.removal import BITE_ROWS, Removal, pause
 from store.retention.selection import Ended, ended, making_room, outdated
 from store.retention.strays import Doubt, Sorted, Standing, lost_in, sort, standing
@@ -192,7 +192,8 @@ def collect(home: Home, *, before: str, keep: int, now_unix_s: float, most_bytes
         told = _suspects(home, connection, shown, before, now_unix_s)
         done.kept = told.kept
         _remove_waste(home, connection, told.waste, done)
-        _forget_hosts(home, connection, removal)
+        removal.forget_hosts(_living(home))
+        bury_dead(home)
         _give_back(home, connection, done)
         done.database_bytes = max(0, pages - _pages(connection))
     keep_reserve(home)
@@ -245,14 +246,6 @@ def _remove_waste(home: Home, connection: sqlite3.Connection, waste: Iterable[Wa
         done.leftovers += len(out)
         for path in out:
             _try_to_remove(path, done)
-
-
-def _forget_hosts(home: Home, connection: sqlite3.Connection, removal: Removal) -> None:
-    removal.forget_hosts(_living(home))
-    owners = {row[0] for row in connection.execute("SELECT host_id FROM runs WHERE host_id IS NOT NULL")}
-    for host_id in known_hosts(home):
-        if host_id not in owners and not host_alive(home, host_id):
-            bury(home, host_id)
 
 
 def _give_back(home: Home, connection: sqlite3.Connection, done: Collected) -> None:

@@ -82,13 +82,18 @@ def test_a_forked_child_does_not_keep_its_parents_host_alive(setting: Setting) -
     place.unlink()
 
 
-def test_files_of_hosts_that_died_without_a_claim_are_swept_at_the_next_start(tmp_path: Path) -> None:
-    """Field case 57."""
+def test_files_of_hosts_that_died_are_swept_at_the_next_start(tmp_path: Path) -> None:
+    """Field case 57; also of one that had a run, which is free all the same, be it that nobody takes it up again."""
     one = Setting(tmp_path / "home")
-    idle = HostIdentity.register(one.home)
-    idle._lock.close()
-    assert idle.host_id in known_hosts(one.home)
+    idle, owner = HostIdentity.register(one.home), HostIdentity.register(one.home)
+    run = one.created()
+    one.store.claim(run, owner)
+    for dead in (idle, owner):
+        dead._lock.close()
+        assert dead.host_id in known_hosts(one.home)
     other = Setting(tmp_path / "home")
     assert known_hosts(one.home) == sorted([one.identity.host_id, other.identity.host_id])
+    assert other.store.unowned() == [run]
+    assert other.store.claim(run, other.identity).fence.generation == 2
     other.close()
     one.close()
