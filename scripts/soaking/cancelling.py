@@ -22,6 +22,8 @@ BOUND_S: Final = GRACE_S + 0.5
 """Of 20 cancels 19 are shown within this."""
 GIVE_UP_S: Final = 60.0
 LOOK_S: Final = 0.005
+WITHDRAWN_S: Final = 10.0
+"""An ask of what never ran is withdrawn once the cancel is durable: it is gone within this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,10 @@ class Asked:
     key: str | None
     at_s: float
     films: tuple[str, ...]
+
+    def concerns(self, name: str) -> bool:
+        """Say whether a ticket of that name is of what is to be cancelled."""
+        return name == f"{self.run_id} {self.key}" if self.key is not None else name.startswith(f"{self.run_id} ")
 
 
 @dataclass(slots=True)
@@ -133,22 +139,32 @@ class Cancelling(Torment):
         del self.asked[run_id]
         self.blows["cancel"] += 1
         self.took.append(passed_s)
-        self.odd += self.untrue(asked) if shown else [f"{run_id} {key or ''} is not cancelled after {GIVE_UP_S:g} s"]
+        self.odd += (
+            self.untrue(reader, asked) if shown else [f"{run_id} {key or ''} is not cancelled after {GIVE_UP_S:g} s"]
+        )
         if key is None:
             self.reached[run_id] = self.bodies(run_id)
 
-    def untrue(self, asked: Asked) -> Iterator[str]:
+    def untrue(self, reader: Reader, asked: Asked) -> Iterator[str]:
         """Yield what is not as it should be the moment that something is shown as cancelled."""
         run_id = asked.run_id
         name = run_id if asked.key is None else f"{run_id} {asked.key}"
         yield from (f"{name} is shown as cancelled, and process {pid} lives" for pid in self.alive(run_id, asked.key))
-        for row in snapshot(machine_folder(os.environ)).tickets:
-            if row.name == name or (asked.key is None and row.name.startswith(f"{run_id} ")):
-                yield f"{name} is shown as cancelled, and ticket {row.ticket} is held"
+        yield from (f"{name} is shown as cancelled, and ticket {number} is held" for number in self.held(reader, asked))
         for film in asked.films:
             half = Path(Path(f"{self.place(run_id, film)}.half").read_text())
             if not half.exists():
                 yield f"what {film} of {run_id} had written is gone"
+
+    def held(self, reader: Reader, asked: Asked) -> list[int]:
+        """Return the tickets of what is shown as cancelled; what only waited for its own is given a moment."""
+        begun = {f"{asked.run_id} {node.key}" for node in reader.nodes(asked.run_id) if node.attempt}
+        until_s = time.monotonic() + WITHDRAWN_S
+        while True:
+            rows = [row for row in snapshot(machine_folder(os.environ)).tickets if asked.concerns(row.name)]
+            if not rows or any(row.name in begun for row in rows) or time.monotonic() > until_s:
+                return [row.ticket for row in rows]
+            time.sleep(LOOK_S)
 
     def alive(self, run_id: str, key: str | None) -> Iterator[int]:
         """Yield the living processes of a run or node."""

@@ -1,6 +1,7 @@
 """A host of a soak: it goes on with every run of the store that nobody works on, until it is told to stop."""
 
 import argparse
+import faulthandler
 import signal
 import sys
 import threading
@@ -16,6 +17,8 @@ from store.service import service_alive
 
 LOOK_S = 0.03
 GRACE_S = 0.3
+LATE_S = 30.0
+"""One that was told to stop and has not ended by then says where each of its threads is."""
 
 
 def work(jobs: int, stop: threading.Event) -> None:
@@ -45,7 +48,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=3)
     args = parser.parse_args()
     stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+
+    def told_to_stop(*_: object) -> None:
+        faulthandler.dump_traceback_later(LATE_S)
+        stop.set()
+
+    signal.signal(signal.SIGTERM, told_to_stop)
     threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
     work(args.jobs, stop)
     return 0

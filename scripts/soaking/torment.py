@@ -41,6 +41,8 @@ BREAKS: Final = len(EDITS) - 1
 WORKFLOWS: Final = ("soak", "frugal")
 STOP_S: Final = 40.0
 """A host that was told to stop has ended within this."""
+WORDS: Final = 10_000
+"""So much of what the hosts logged last is shown where one did not do what it should."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +235,7 @@ class Torment:
 
     def last_words(self, _one: Hosting) -> str:
         """Return the end of what the hosts logged."""
-        return (self.folder / "hosts.log").read_text(errors="replace")[-1500:]
+        return (self.folder / "hosts.log").read_text(errors="replace")[-WORDS:]
 
     # -- blows ---------------------------------------------------------------------------------------------------------
 
@@ -299,9 +301,9 @@ class Torment:
                 code = one.process.wait(STOP_S if wait else 0)
             except subprocess.TimeoutExpired:
                 if wait:
-                    self.odd.append("a host that was told to stop did not end")
                     one.process.kill()
                     reap(one)
+                    self.odd.append(f"a host that was told to stop did not end: {self.last_words(one)}")
                 continue
             self.ended.remove(one)
             reap(one)
