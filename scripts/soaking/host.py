@@ -17,12 +17,12 @@ from store.service import service_alive
 
 LOOK_S = 0.03
 GRACE_S = 0.3
-LATE_S = 30.0
+LATE_S = 60.0
 """One that was told to stop and has not ended by then says where each of its threads is."""
 
 
-def work(jobs: int, stop: threading.Event) -> None:
-    """Take up what nobody works on and what is left to no living service; hand all back in the end."""
+def work(jobs: int, stop: threading.Event) -> list[str]:
+    """Take up what nobody works on and what is left to no living service; return what is not handed back in the end."""
     config = Config.load()
     with Host(config=config, jobs=jobs) as host, Reader.open(Home.open(config.home, create=True)) as reader:
         mine: dict[str, Run] = {}
@@ -40,6 +40,7 @@ def work(jobs: int, stop: threading.Event) -> None:
                         raise
             mine = {run_id: run for run_id, run in mine.items() if not run.left}
         host.drain(grace_s=GRACE_S)
+    return [run_id for run_id, run in mine.items() if not run.left]
 
 
 def main() -> int:
@@ -55,8 +56,9 @@ def main() -> int:
 
     signal.signal(signal.SIGTERM, told_to_stop)
     threading.Thread(target=lambda: (sys.stdin.read(), stop.set()), daemon=True).start()
-    work(args.jobs, stop)
-    return 0
+    for run_id in (kept := work(args.jobs, stop)):
+        print(f"{run_id} was not handed back", file=sys.stderr)
+    return 1 if kept else 0
 
 
 if __name__ == "__main__":

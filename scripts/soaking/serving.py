@@ -16,7 +16,7 @@ from store.service import service_alive
 
 LACKS_S: Final = 4.0
 """One that lacks code is ended after so long: what was left to it waits for another."""
-STOP_S: Final = 40.0
+STOP_S: Final = 90.0
 """One that was told to stop has ended within this."""
 
 

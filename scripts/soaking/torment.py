@@ -39,7 +39,7 @@ EDITS: Final = (
 """What becomes of the workflow's file: nothing, a comment, one that changes an operation, one that breaks it."""
 BREAKS: Final = len(EDITS) - 1
 WORKFLOWS: Final = ("soak", "frugal")
-STOP_S: Final = 40.0
+STOP_S: Final = 90.0
 """A host that was told to stop has ended within this."""
 WORDS: Final = 10_000
 """So much of what the hosts logged last is shown where one did not do what it should."""
