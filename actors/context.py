@@ -21,7 +21,7 @@ from actors.evidence_file import MAX_PIECES
 from actors.evidence_file import NAME as EVIDENCE_FILE
 from actors.failures import OperationFailed
 from actors.pace import measured
-from actors.program import Completed, Tail, left_behind, process_failed
+from actors.program import Completed, Tail, left_behind, process_failed, program_words, secret_values
 from actors.publication import check_source, is_special, publish_file
 from actors.worktrees import REPOSITORY_VARIABLES
 from hostres.arguments import shown
@@ -172,7 +172,7 @@ class Context:
         a heartbeat, each line of JSON on the descriptor that HOSTLER_HEARTBEAT_FD names is a beat.
 
         Args:
-            argv: Program and arguments; never a shell string.
+            argv: Program and arguments, texts, paths or numbers; never a shell string.
             stdin: What it reads: bytes, or the file or device of a path, relative to the workspace; None is /dev/null.
                 A pipe is refused: nobody could end the wait for its writer.
             env: Added to the environment.
@@ -190,14 +190,15 @@ class Context:
         Raises:
             OperationFailed: It could not be started, or ended with another code than 0.
             OperationAborted: This attempt was asked to stop.
+            TypeError: *argv* is no list of texts, paths and numbers, or an argument is of another type than it says.
 
         """
         from hostres.process import Supervised  # noqa: PLC0415 - a worker process that runs no program needs none of it
 
         self._control.check()
+        words, mask = program_words(argv), Mask.of(os.environ, secret_values(secrets))
+        out, err = Tail(on_stdout), Tail(on_stderr)
         logs = self._host.next_logs()
-        out, err, mask = Tail(on_stdout), Tail(on_stderr), Mask.of(os.environ, secrets)
-        words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in argv]
         if self.envelope is not None:
             check_program(self.envelope, words[0])
         with _beats(self._assignment) as pipe:

@@ -1,10 +1,12 @@
 """A program that an operation ran: what it wrote last, how it ended, and what is wrong when it did not end well."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from signal import Signals
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.failures import OperationFailed
+from hostres.arguments import shown
 from store.lazy_dataclass import dataclass
 from store.policy import FailureCode
 
@@ -33,6 +35,33 @@ class Completed:
     code: int
     stdout: bytes
     stderr: bytes
+
+
+def program_words(argv: Any) -> list[str]:
+    """Return a program and its arguments as the system is given them; numbers are written out.
+
+    Raises:
+        TypeError: It is no list, names no program, or a word of it is neither a text, a path nor a number.
+
+    """
+    if isinstance(argv, str | bytes) or not isinstance(argv, Sequence) or not argv:
+        raise TypeError(f'{shown(argv)} is no program and its arguments, as ["echo", "hi"] is')
+    for number, word in enumerate(argv):
+        if isinstance(word, bool) or not isinstance(word, str | os.PathLike | int | float):
+            raise TypeError(f"word {number} of the program is {shown(word)}, neither a text, a path nor a number")
+    return [os.fsdecode(word) if isinstance(word, os.PathLike) else str(word) for word in argv]
+
+
+def secret_values(secrets: Any) -> Sequence[str]:
+    """Return the values that nothing of a program may show.
+
+    Raises:
+        TypeError: They are no list of texts; what they are is not said, as one of them may be right.
+
+    """
+    if isinstance(secrets, str) or not all(isinstance(value, str) for value in secrets):
+        raise TypeError("what is secret is no list of texts")
+    return tuple(secrets)
 
 
 class Tail:

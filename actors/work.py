@@ -104,10 +104,8 @@ def perform(job: Job, control: Control) -> Outcome:
         if isinstance(value, Found):
             return value
         data = canonical(value)
-    except OperationAborted:
-        return Aborted(reason=control.reason or "cancel", left=tuple(control.left))
     except BaseException as error:  # noqa: BLE001 - an operation may raise anything, SystemExit too
-        if control.reason is not None:
+        if control.reason is not None:  # else nobody aborted it, whatever it says
             return Aborted(reason=control.reason, left=tuple(control.left))
         fault = fault_of_code(error, _called(job), trusted=False)
         if fault.trace is not None:

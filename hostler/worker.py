@@ -130,9 +130,9 @@ class _Work:
             value = dumped(call(), code.output_type)
             check(value)
             data = canonical(value)
-        except OperationAborted:
-            raise
-        except BaseException as error:  # noqa: BLE001 - an operation may raise anything, SystemExit too
+        except BaseException as error:
+            if isinstance(error, OperationAborted) and self._control.reason is not None:
+                raise
             self._break(fault_of_code(error, code.function, trusted=trusted))
             return
         if len(data) > self._start.max_output_bytes:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from actors.assignment import Assignment, Host
 from actors.context import OperationFailed
-from actors.control import Control
+from actors.control import Control, OperationAborted
 from actors.operations import Operation
 from actors.outcomes import Aborted, Failed
 from actors.work import Job, perform
@@ -76,6 +76,14 @@ def test_an_input_that_does_not_fit_is_refused_before_the_code_is_reached():
     assert "n" in outcome.message
     assert not reached
     assert not errors
+
+
+def test_code_that_says_it_was_aborted_when_nobody_asked_it_to_stop_has_failed():
+    """A run that nobody cancelled must not read as one."""
+    outcome, errors = operated(raises(OperationAborted("enough")), {"n": 1})
+    assert (outcome.code, outcome.dispatched) == (FailureCode.INTERNAL, True)
+    assert "OperationAborted: enough" in outcome.message
+    assert "Traceback" in errors[0]
 
 
 def test_a_result_of_another_shape_is_refused_with_the_line_at_which_its_function_begins():

@@ -56,6 +56,11 @@ def no_number_in_a_model(input):
 def leaves(input):
     sys.exit(3)
 
+@compute("gives-up")
+def gives_up(input):
+    from hostler import OperationAborted
+    raise OperationAborted("enough")
+
 @compute("drops-out")
 def drops_out(input):
     print("last words")
@@ -106,7 +111,7 @@ def forks(input):
 
 @workflow("computes")
 def computes(build: Build):
-    functions = [raises, unfit, leaves, drops_out, killed, large, odd, deep, no_number, hungry, talks, forks]
+    functions = [raises, unfit, leaves, gives_up, drops_out, killed, large, odd, deep, no_number, hungry, talks, forks]
     functions += [bare, models, no_number_in_a_model]
     made = {each.name: build.call(each, key=each.name, input=1) for each in functions}
     return {name: made[name] for name in ("talks", "forks", "bare", "models")}
@@ -116,6 +121,7 @@ WAYS = {
     "raises": (Status.FAILED, FailureCode.INVALID_DATA, "KeyError: 1 (flow.py:"),
     "unfit": (Status.FAILED, FailureCode.INVALID_DATA, "Text.v is not text (flow.py:"),
     "leaves": (Status.AMBIGUOUS_CODE, FailureCode.INTERNAL, "SystemExit: 3"),
+    "gives-up": (Status.AMBIGUOUS_CODE, FailureCode.INTERNAL, "OperationAborted: enough"),
     "drops-out": (Status.AMBIGUOUS_CODE, FailureCode.SUBPROCESS, "exit code 3 before it gave a result"),
     "killed": (Status.AMBIGUOUS_CODE, FailureCode.SUBPROCESS, "killed from outside by signal 9"),
     "large": (Status.FAILED, FailureCode.INVALID_DATA, "result too large: 2097154 bytes, limit 2097152"),
