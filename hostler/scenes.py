@@ -8,7 +8,9 @@ from hostler.views.deferred import deferred
 from hostler.views.why import Scene
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
+from hostres.holders import holders_of
 from hostres.leftovers import find_leftovers
+from hostres.procfs import STOPPED, read_process
 from hostres.rows import Row
 from hostres.top import snapshot
 from store.home import Home
@@ -46,9 +48,24 @@ def scene_of(home: Home, reader: Reader, run_id: str, *, load: bool = True) -> S
         tickets=_tickets(run_id),
         missing=missing,
         stopped=stopped,
+        stopped_host=None if stored.owner is None else _stopped_host(home, stored.owner.host),
         deferred=unknown,
         given_up=None if stored.owned else reader.given_up(run_id),
     )
+
+
+def _stopped_host(home: Home, host_id: str) -> int | None:
+    """Return the process of a host that does nothing until somebody continues it, if it is one."""
+    try:
+        file = (home.hosts / host_id).lstat()
+    except FileNotFoundError:  # it has just ended
+        return None
+    for holders in holders_of([file]).values():
+        for holder in holders:
+            process = read_process(holder.pid)
+            if process is not None and process.state in STOPPED:
+                return holder.pid
+    return None
 
 
 def _tickets(run_id: str) -> dict[str, Row]:

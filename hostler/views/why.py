@@ -66,6 +66,7 @@ class Scene:
         tickets: What the machine holds or makes wait for it, by node.
         missing: What this program lacks to work on it, one line; None if nothing.
         stopped: Processes of the run that do nothing until somebody continues them.
+        stopped_host: The process of its host, if that is stopped likewise.
         deferred: By node, why it could not be found out what its last attempt did.
         given_up: Why its last host gave it up, None if that did not.
 
@@ -77,6 +78,7 @@ class Scene:
     tickets: Mapping[str, Row]
     missing: str | None = None
     stopped: Sequence[Leftover] = ()
+    stopped_host: int | None = None
     deferred: Mapping[str, str] = field(default_factory=dict)
     given_up: str | None = None
 
@@ -124,6 +126,7 @@ def why_run(scene: Scene) -> Why:
         text = " ".join([_owner(scene), *(f"{node.key} is {node.status}." for node in moving[:5])])
         text = " ".join([text, *(f"As to {key}: {_deferred(scene, key)}" for key in scene.deferred)])
         command = f"hostler why {run_id} {moving[0].key}" if moving else _watch(scene)
+        text, command = _unless_stopped(scene, text, command)
     return _why(scene, None, run.status.value, text, command)
 
 
@@ -137,7 +140,17 @@ def why_node(scene: Scene, key: str) -> Why:
         nobody, resume = _nobody(scene)
         outside = node.status in (Status.READY, Status.RUNNING) and _is_for_workers(scene, node)
         text, command = f"{text} {nobody}", command if outside else resume  # a worker moves the run itself
+    elif node.status in LIVE:
+        text, command = _unless_stopped(scene, text, command)
     return _why(scene, key, node.status.value, text, command)
+
+
+def _unless_stopped(scene: Scene, text: str, command: str | None) -> tuple[str, str | None]:
+    """Say that somebody has stopped its host, and how that goes on, where it is so."""
+    if scene.stopped_host is None:
+        return text, command
+    stopped = f"Somebody has stopped its host (pid {scene.stopped_host}): it does nothing until it is continued."
+    return f"{text} {stopped}", f"kill -CONT {scene.stopped_host}"
 
 
 def _why(scene: Scene, node: str | None, status: str, text: str, command: str | None) -> Why:

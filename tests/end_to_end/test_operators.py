@@ -94,6 +94,7 @@ def test_a_person_is_answered_though_the_host_that_had_the_run_dies_first(tmp_pa
         run_id = read_until(run, "other  running")[0]
         until(lambda: statuses(run_id)["look"] == "failed")
         os.kill(run.pid, signal.SIGSTOP)
+        assert f"kill -CONT {run.pid}" in hostler("why", run_id)
         with started("retry", run_id, "look") as asking:
             with reading() as (_, reader):
                 until(lambda: reader.requests(run_id))

@@ -176,6 +176,15 @@ def test_a_running_node_says_that_it_is_being_cancelled_and_which_of_its_process
     assert said.command == "kill -CONT 7"
 
 
+def test_a_host_that_somebody_has_stopped_is_named_for_the_run_and_all_that_it_would_move() -> None:
+    """It lives, so that nobody else may go on with its runs, and nothing of them moves."""
+    known = replace(scene(node("audio", Status.COMPLETED), node("text", Status.QUEUED)), stopped_host=9)
+    for said in (why_run(known), why_node(known, "text"), why_node(known, "release")):
+        assert said.text.endswith("Somebody has stopped its host (pid 9): it does nothing until it is continued.")
+        assert said.command == "kill -CONT 9"
+    assert "stopped" not in why_node(known, "audio").text
+
+
 def test_a_skipped_node_names_what_failed_and_how_to_try_that_again() -> None:
     failed = node("audio", Status.FAILED, failure=FAILURE)
     skipped = [node(key, Status.SKIPPED) for key in KEYS[1:]]
