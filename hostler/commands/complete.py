@@ -1,4 +1,4 @@
-"""`hostler complete SHELL WORD…`: what the last word may become, one a line; the scripts of `completion` ask it.
+"""`complete`: what the last word may become, one a line; the scripts of `completion` ask it.
 
 It is silent whatever is wrong, makes nothing, and imports next to nothing: it runs at every Tab.
 """

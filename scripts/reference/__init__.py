@@ -11,6 +11,7 @@ from scripts.reference.errors import errors_page
 from scripts.reference.events import events_page
 from scripts.reference.examples import examples_part
 from scripts.reference.lifecycle import lifecycle_part
+from scripts.reference.modules import modules_page
 from scripts.reference.parts import with_part
 from scripts.reference.policy import policy_page
 
@@ -21,6 +22,7 @@ WHOLE: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
         "docs/reference/commands.md": commands_page,
         "docs/reference/errors.md": errors_page,
         "docs/reference/events.md": events_page,
+        "docs/reference/modules.md": modules_page,
         "docs/reference/policy.md": policy_page,
     }
 )
