@@ -206,10 +206,12 @@ class Service:
         run.subscribe(lambda report: self._inbox.put(Heard(run_id, report)))
 
     def _look_later(self, error: HostlerError) -> None:
-        wait_s = RETRY_S[min(self._failed_looks, len(RETRY_S) - 1)]
-        self._failed_looks += 1
-        self._looks_again = time.monotonic() + wait_s
-        self._log.warn("looks-again-later", code=error.code.value, message=error.what, seconds=wait_s)
+        """Look again after a while; whatever else fails until then has the same cause, and puts it off no further."""
+        if self._looks_again is None:
+            self._looks_again = time.monotonic() + RETRY_S[min(self._failed_looks, len(RETRY_S) - 1)]
+            self._failed_looks += 1
+        left_s = round(max(0.0, self._looks_again - time.monotonic()), 1)
+        self._log.warn("looks-again-later", code=error.code.value, message=error.what, seconds=left_s)
 
     def _hear(self, run_id: str, report: Report) -> None:
         if run_id not in self._runs:

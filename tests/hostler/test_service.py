@@ -72,6 +72,24 @@ def test_a_run_lost_to_a_full_disk_is_taken_up_again_once_there_is_room(
     assert not thread.is_alive()
 
 
+def test_many_runs_that_are_lost_at_once_put_the_next_look_off_only_once(tmp_path: Path) -> None:
+    """A full disk takes all of them; three of them made the second look come half a minute later."""
+    home = Home.open(Config.load().home, create=True)
+    error = HostlerError(Code.UNAVAILABLE, "the disk is full", "make room")
+    inbox: SimpleQueue[Any] = SimpleQueue()
+    with service_log(home.logs, max_bytes=1 << 20, files=1) as log:
+        serving = Service(home=home, load=Config.load, inbox=inbox, log=log, notifier=Notifier(None, None))
+        for _ in range(3):
+            serving._look_later(error)
+        serving._looks_again = None  # its time has come, and it fails
+        serving._look_later(error)
+        inbox.put(Interrupted(times=1))
+        serving.run()
+    said = [json.loads(line) for line in (home.logs / "service.jsonl").read_text().splitlines()]
+    waits = [line["seconds"] for line in said if line["event"] == "looks-again-later"]
+    assert max(waits[:3]) <= module.RETRY_S[0] < waits[3] <= module.RETRY_S[1]
+
+
 def test_a_run_that_breaks_its_scheduler_is_left_alone_and_the_service_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
