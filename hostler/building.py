@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from actors.operations import Compute, Operation
 from hostler.agent_nodes import (
@@ -19,8 +19,6 @@ from hostler.agent_nodes import (
 from hostler.command_nodes import (
     COMMAND_INPUT,
     COMMAND_SECONDS,
-    check_variable,
-    check_word,
     command_output,
     command_policy,
     output_files,
@@ -29,15 +27,14 @@ from hostler.command_nodes import (
 from hostler.drafts import Draft
 from hostler.handles import NodeHandle
 from hostler.limits import MAX_NODES
-from hostler.refusals import about, first_problem, invalid, listed, place, require_utf8
+from hostler.refusals import about, invalid, listed, require_utf8
 from hostler.schemas import ANYTHING, input_schema, output_schema
-from hostler.templates import as_template
+from hostler.written_values import Written
 from hostres.errors import HostlerError
 from hostres.suggestions import did_you_mean
 from store.amounts import Demand
 from store.patterns import NODE_KEY_PATTERN
 from store.plans import (
-    MAX_PRIORITY,
     AgentExecutor,
     CommandExecutor,
     ComputeExecutor,
@@ -45,9 +42,7 @@ from store.plans import (
     OperationExecutor,
 )
 from store.policy import Effect, Heartbeat, Policy, Resume, Retry
-from store.references import SECRET
 from store.terms import Terms
-from store.words import secret_named
 from store.workspace import GitWorkspace
 
 if TYPE_CHECKING:
@@ -101,7 +96,8 @@ class Build:
             HostlerError: The key is taken or not allowed, or the input does not fit (invalid-data naming the node).
 
         """
-        subject = self._check_key(key)
+        written = self._node(key)
+        subject = written.subject
         executor: OperationExecutor | ComputeExecutor
         if isinstance(code, str):
             try:
@@ -126,12 +122,12 @@ class Build:
                 key=key,
                 label=label,
                 executor=executor,
-                input=self.template(given, subject, "input"),
-                after=self._keys(after, subject),
+                input=written.template(given, "input"),
+                after=written.keys(after),
                 policy=code.policy,
-                priority=_priority(priority, subject),
-                terms=_terms(terms, subject),
-                workspace=_workspace(workspace, subject),
+                priority=written.priority(priority),
+                terms=written.terms(terms),
+                workspace=written.workspace(workspace),
                 code=code,
                 accepts=input_schema(code.input_type) if code.input_type else ANYTHING,
                 output=output_schema(code.output_type) if code.output_type else ANYTHING,
@@ -191,7 +187,8 @@ class Build:
             HostlerError: Something in it is not allowed (invalid-data or invalid-claims, naming the node).
 
         """
-        subject = self._check_key(key)
+        written = self._node(key)
+        subject = written.subject
         words: Any = argv
         if isinstance(words, str | Mapping) or not words:
             raise invalid(
@@ -210,14 +207,11 @@ class Build:
             },
             subject,
         )
-        variables = env or {}
-        for name in variables:
-            check_variable(name, subject)
-        template = {
-            "argv": [self._word(word, subject, "argv", index) for index, word in enumerate(words)],
-            "env": {name: self._variable(word, subject, name) for name, word in variables.items()},
-            "stdin": None if stdin is None else self._word(stdin, subject, "stdin", text_only=True),
-            "value": self.template(input, subject, "input"),
+        template: dict[str, JsonValue] = {
+            "argv": written.words(words),
+            "env": written.variables(env),
+            "stdin": None if stdin is None else written.word(stdin, "stdin", text_only=True),
+            "value": written.template(input, "input"),
         }
         where = None if cwd is None else path_text(cwd, f"{subject}: cwd")
         return self._add(
@@ -226,11 +220,11 @@ class Build:
                 label=label,
                 executor=CommandExecutor(cwd=where, outputs=files),
                 input=template,
-                after=self._keys(after, subject),
+                after=written.keys(after),
                 policy=policy,
-                priority=_priority(priority, subject),
-                terms=_terms(terms, subject),
-                workspace=_workspace(workspace, subject),
+                priority=written.priority(priority),
+                terms=written.terms(terms),
+                workspace=written.workspace(workspace),
                 accepts=COMMAND_INPUT,
                 output=command_output(files),
             )
@@ -284,7 +278,8 @@ class Build:
             HostlerError: Something in it is not allowed (invalid-data or invalid-claims, naming the node).
 
         """
-        subject = self._check_key(key)
+        written = self._node(key)
+        subject = written.subject
         words: Any = argv
         if isinstance(words, str | Mapping) or (words is not None and not words):
             raise invalid(
@@ -308,18 +303,15 @@ class Build:
             subject,
             external=external,
         )
-        variables = env or {}
-        for name in variables:
-            check_variable(name, subject)
-        asked = self._word(objective, subject, "objective", text_only=True)
+        asked = written.word(objective, "objective", text_only=True)
         if isinstance(asked, str) and not 0 < len(asked) <= LONGEST_OBJECTIVE:
             what = f"{subject}: its objective has {len(asked)} characters"
             raise invalid(what, f"give it 1 to {LONGEST_OBJECTIVE}")
-        template = {
+        template: dict[str, JsonValue] = {
             "objective": asked,
-            "argv": None if words is None else [self._word(word, subject, "argv", at) for at, word in enumerate(words)],
-            "env": {name: self._variable(word, subject, name) for name, word in variables.items()},
-            "value": self.template(input, subject, "input"),
+            "argv": None if words is None else written.words(words),
+            "env": written.variables(env),
+            "value": written.template(input, "input"),
         }
         where = None if cwd is None else path_text(cwd, f"{subject}: cwd")
         return self._add(
@@ -328,10 +320,10 @@ class Build:
                 label=label,
                 executor=AgentExecutor(external=external, cwd=where),
                 input=template,
-                after=self._keys(after, subject),
+                after=written.keys(after),
                 policy=policy,
-                priority=_priority(priority, subject),
-                terms=_terms(terms, subject),
+                priority=written.priority(priority),
+                terms=written.terms(terms),
                 accepts=AGENT_INPUT,
                 output=AGENT_OUTPUT,
             )
@@ -361,83 +353,32 @@ class Build:
             HostlerError: There is no such gate, or the key is taken (invalid-data naming the node).
 
         """
-        subject = self._check_key(key)
+        written = self._node(key)
+        subject = written.subject
         if kind not in GATES:
             todo = did_you_mean(str(kind), GATES, f"use one of: {listed(GATES, limit=20)}")
             raise invalid(f"{subject}: there is no gate {kind!r}", todo)
         executor = GateExecutor.model_validate({"gate": kind})
-        after = self._keys(after, subject)
         return self._add(
             Draft(
                 key=key,
                 label=label,
                 executor=executor,
-                input=self.template(input, subject, "input"),
-                after=after,
+                input=written.template(input, "input"),
+                after=written.keys(after),
                 policy=Policy(),
-                terms=_terms(terms, subject),
+                terms=written.terms(terms),
                 output={"type": "null"},
             )
         )
-
-    def template(self, value: Any, subject: str, *at: str | int) -> JsonValue:
-        """Return what an author wrote as a template, with references where handles stood.
-
-        Args:
-            value: What was written.
-            subject: Whom an error names.
-            at: Which part of it this is.
-
-        Raises:
-            HostlerError: It cannot be written as JSON, or holds a handle of another build (invalid-data).
-
-        """
-
-        def convert(other: Any) -> Any:
-            return self._own(other, subject).as_reference() if isinstance(other, NodeHandle) else NotImplemented
-
-        try:
-            return as_template(value, convert, at)
-        except HostlerError as error:
-            raise error if error.what.startswith(subject) else about(subject, error) from error
-
-    def _word(self, value: Any, subject: str, *at: str | int, text_only: bool = False) -> JsonValue:
-        word = self.template(value, subject, *at)
-        check_word(word, f"{subject}: {place(at)}", text_only=text_only)
-        return word
-
-    def _variable(self, value: Any, subject: str, name: str) -> JsonValue:
-        """Return a variable of a command: a word, or the name of a secret that it gets only when it starts."""
-        secret = secret_named(value)
-        if secret is None:
-            return self._word(value, subject, "env", name)
-        check_variable(secret, f"{subject}: env.{name}")
-        return {SECRET: secret}
-
-    def _own(self, handle: NodeHandle, subject: str) -> NodeHandle:
-        if handle.build is not self:
-            raise invalid(
-                f"{subject}: the handle of node {handle.key} belongs to another workflow", "use handles of this build"
-            )
-        return handle
-
-    def _keys(self, after: Sequence[NodeHandle | str], subject: str) -> tuple[str, ...]:
-        if isinstance(after, str | NodeHandle):
-            after = (after,)
-        keys = []
-        for each in after:
-            key: Any = self._own(each, subject).key if isinstance(each, NodeHandle) else each
-            if not isinstance(key, str):
-                raise invalid(f"{subject}: {key!r} in after is no node", "name nodes by handle or key")
-            keys.append(key)
-        return tuple(keys)
 
     def _keep_apart(self, name: tuple[str, int], code: Operation | Compute, subject: str) -> None:
         if self._codes.setdefault(name, code) is not code:
             shown = f"operation {name[0]}@{name[1]}" if name[1] else f"compute {name[0]}"
             raise invalid(f"{subject}: there are two different definitions of {shown}", "give one another name")
 
-    def _check_key(self, key: str) -> str:
+    def _node(self, key: str) -> Written:
+        """Begin a node: what is written of it is converted, and refused, in its name."""
         given: Any = key
         subject = f"node {given}"
         if not isinstance(given, str) or len(key) > 255 or not re.fullmatch(NODE_KEY_PATTERN, key):
@@ -452,7 +393,7 @@ class Build:
                 f"{subject}: the workflow has more than {self._max_nodes} nodes",
                 "make it smaller, or raise nodes in the section [limits] of the configuration",
             )
-        return subject
+        return Written(self, subject)
 
     def _add(self, draft: Draft) -> NodeHandle:
         label: Any = draft.label
@@ -461,34 +402,3 @@ class Build:
         require_utf8(label or "", f"node {draft.key}: its label")
         self.drafts[draft.key] = draft
         return NodeHandle(draft.key, (), self)
-
-
-def _priority(priority: Any, subject: str) -> int:
-    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
-        raise invalid(
-            f"{subject}: priority {priority!r} is no whole number from -{MAX_PRIORITY} to {MAX_PRIORITY}",
-            "give it one, or leave it out",
-        )
-    return priority
-
-
-def _terms(terms: Terms | Mapping[str, Any] | None, subject: str) -> Terms | None:
-    if terms is None or isinstance(terms, Terms):
-        return terms
-    try:
-        return Terms.model_validate(dict(terms))
-    except ValidationError as error:
-        raise invalid(f"{subject}: {first_problem(error)}", "see docs/graph-files.md for what it can be") from error
-    except (TypeError, ValueError) as error:
-        raise invalid(f"{subject}: terms {terms!r} are no object", "give an object, or leave it out") from error
-
-
-def _workspace(workspace: GitWorkspace | Mapping[str, Any] | None, subject: str) -> GitWorkspace | None:
-    if workspace is None or isinstance(workspace, GitWorkspace):
-        return workspace
-    try:
-        return GitWorkspace.model_validate(dict(workspace))
-    except ValidationError as error:
-        raise invalid(f"{subject}: workspace: {first_problem(error)}", "give {repository, base, integrate}") from error
-    except (TypeError, ValueError) as error:
-        raise invalid(f"{subject}: workspace {workspace!r} is no object", "give an object, or leave it out") from error

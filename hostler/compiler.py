@@ -24,6 +24,7 @@ from hostler.schemas import ANYTHING
 from hostler.templates import located_references
 from hostler.worker_code import check_found
 from hostler.workflows import Workflow
+from hostler.written_values import Written
 from hostres.errors import HostlerError
 from hostres.masking import own_mask
 from hostres.suggestions import did_you_mean
@@ -101,7 +102,7 @@ def compile_workflow(
     build = Build(registry=registry or default_registry(), max_nodes=max_nodes)
     with naming_line(workflow):
         authored = workflow.author(build, received)
-    outputs = build.template(authored, f"workflow {workflow.id}", "outputs")
+    outputs = Written(build, f"workflow {workflow.id}").template(authored, "outputs")
     if not build.drafts:
         raise invalid(f"workflow {workflow.id} has no nodes", "add one with build.call, build.command or build.gate")
     for operation in {id(each.code): each.code for each in build.drafts.values()}.values():

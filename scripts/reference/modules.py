@@ -25,9 +25,9 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
             "log_streams principal config state_folder retention_settings"
         ),
         "From what people write to a plan": (
-            "authoring annotations building handles drafts agent_nodes command_nodes templates workflows graph_files "
-            "graph_keys documents yaml_documents inputs reading compiler checks ordering schemas json_schemas limits "
-            "faults refusals"
+            "authoring annotations building handles drafts written_values agent_nodes command_nodes templates "
+            "workflows graph_files graph_keys documents yaml_documents inputs reading compiler checks ordering schemas "
+            "json_schemas limits faults refusals"
         ),
         "The code of a run": (
             "loading registry own_modules bundles code_space code_at places run_code matching worker worker_code"
