@@ -15,24 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from hostres import arguments
 from hostres.affinity import pinned
 from hostres.beginning import begin
-from hostres.errors import Code, HostlerError, unavailable
-from hostres.heartbeat import only_if_inherited
-from hostres.holders import Identity
+from hostres.command import checked_command, identity_of
+from hostres.errors import unavailable
 from hostres.logs import KEEP_BYTES, BoundedLog, Cut
 from hostres.masking import Mask, MaskedLog, Sink
 from hostres.niceness import Niceness, born_nice, lower_session
 from hostres.procfs import Process, command_of, read_process
-from hostres.programs import find_program
 from hostres.reaping import reaper
 from hostres.spawning import Child, spawn
 from hostres.streams import OutputStream
-from hostres.trees import TOKEN, Patience, Tree, end_processes
-
-MAX_LEASES: Final = 16
-"""Descriptors that a process may inherit."""
+from hostres.trees import Patience, Tree, end_processes
 
 _PIECE: Final = 1 << 18
 
@@ -173,34 +167,7 @@ class Supervised:
                 `ownership-lost`: a descriptor of a lease is closed.
 
         """
-        words, env, home, stdin = (
-            arguments.words(argv),
-            arguments.environment(env),
-            arguments.folder(cwd),
-            arguments.source(stdin),
-        )
-        leases = tuple(sorted(set(lease_fds)))
-        if len(leases) > MAX_LEASES:
-            raise HostlerError(
-                Code.INVALID_DATA,
-                f"{len(leases)} inherited descriptors for one process",
-                f"start it under at most {MAX_LEASES} leases",
-            )
-        if not words or any("\0" in word for word in words):
-            raise HostlerError(Code.INVALID_DATA, "a command is empty or holds a NUL", "name a program")
-        for name, value in env.items():
-            if not name or "=" in name or "\0" in name or "\0" in value:
-                raise HostlerError(
-                    Code.INVALID_DATA, f"{name!r} cannot be in an environment", "leave out =, and NUL in name and value"
-                )
-        if home is not None and not home.is_dir():
-            raise HostlerError(Code.NOT_FOUND, f"there is no folder {home}", "make it, or name another")
-        program = find_program(words[0], environ=env, cwd=home)
-        files = {_identity_of_lease(fd) for fd in leases}  # before anything is started that would be left
-        token = os.urandom(8).hex()
-        outer = env.get(TOKEN)
-        environment = {**only_if_inherited(env, leases), TOKEN: f"{outer}:{token}" if outer else token}
-        source = stdin if isinstance(stdin, Path) else None
+        command = checked_command(argv, env=env, cwd=cwd, lease_fds=lease_fds, stdin=stdin)
         logs: list[Sink | None] = []
         bounded: list[BoundedLog] = []
         try:
@@ -208,29 +175,24 @@ class Supervised:
 
             def start() -> Child:
                 with pinned(cpus):
-                    return spawn(
-                        words, program, environment, home, leases, feed=isinstance(stdin, bytes), source=source
-                    )
+                    return spawn(command)
 
             child = born_nice(niceness, start)
-        except OSError as error:
+        except BaseException as error:
             for log in logs:
                 if log is not None:
                     log.close()
-            raise unavailable(f"{words[0]} cannot be started", error) from error
-        except BaseException:
-            for log in logs:
-                if log is not None:
-                    log.close()
+            if isinstance(error, OSError):
+                raise unavailable(f"{command.words[0]} cannot be started", error) from error
             raise
         streams = [OutputStream(child.stdout, logs[0], on_stdout), OutputStream(child.stderr, logs[1], on_stderr)]
         try:
             lower_session(child.pid, niceness)
             leader = read_process(child.pid)
             assert leader is not None  # not yet reaped
-            files.update(_identity(stream.fd) for stream in streams)
-            tree = Tree(leader=leader, token=token.encode(), files=frozenset(files))
-            return cls(child, tree, streams, stdin if isinstance(stdin, bytes) else b"", bounded, program)
+            files = command.files | {identity_of(stream.fd) for stream in streams}
+            tree = Tree(leader=leader, token=command.token.encode(), files=files)
+            return cls(child, tree, streams, command.fed or b"", bounded, command.program)
         except OSError as error:
             os.kill(child.pid, signal.SIGKILL)
             child.returncode = os.waitpid(child.pid, 0)[1]
@@ -238,7 +200,7 @@ class Supervised:
                 child.stdin.close()
             for stream in streams:
                 stream.close()
-            raise unavailable(f"{words[0]} cannot be attended to", error) from error
+            raise unavailable(f"{command.words[0]} cannot be attended to", error) from error
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
@@ -376,23 +338,9 @@ class Supervised:
             )
 
 
-def _identity_of_lease(fd: int) -> Identity:
-    try:
-        return _identity(fd)
-    except OSError:
-        raise HostlerError(
-            Code.OWNERSHIP_LOST, f"the descriptor {fd} of a lease is closed", "ask for a new lease, and keep it open"
-        ) from None
-
-
 def _log(path: Path | None, keep_bytes: int, mask: Mask | None, bounded: list[BoundedLog]) -> Sink | None:
     if path is None:
         return None
     log = BoundedLog(path, keep_bytes)
     bounded.append(log)
     return log if mask is None else MaskedLog(log, mask)
-
-
-def _identity(fd: int) -> Identity:
-    status = os.fstat(fd)
-    return status.st_dev, status.st_ino

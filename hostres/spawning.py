@@ -11,11 +11,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import IO, Final, Protocol
 
 from hostres import posix_spawn
+from hostres.command import Command
 from hostres.regular_files import open_source
 
 _PYTHON_IGNORES: Final = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
@@ -65,48 +64,32 @@ class Child(Protocol):
         """What it writes as errors."""
 
 
-def spawn(
-    words: list[str],
-    program: str,
-    environment: Mapping[str, str],
-    cwd: Path | None,
-    leases: Sequence[int],
-    *,
-    feed: bool,
-    source: Path | None = None,
-) -> Child:
+def spawn(command: Command) -> Child:
     """Start a program in a session of its own, with pipes for its outputs.
 
-    Args:
-        words: Its arguments, its own name first.
-        program: Its path.
-        environment: Its whole environment.
-        cwd: Its working folder.
-        leases: Descriptors that it inherits; no others.
-        feed: Whether its input is a pipe.
-        source: The file or device that is its input; without that and *feed* there is none.
-
     Raises:
-        HostlerError: *source* is a pipe or a folder (invalid-data).
+        HostlerError: What it is to read is a pipe or a folder (invalid-data).
         OSError: It cannot be started.
 
     """
-    with open(os.devnull, "rb", buffering=0) if source is None else open_source(source) as file:  # noqa: PTH123
+    words, program = command.words, command.program
+    fed = command.fed is not None
+    with open(os.devnull, "rb", buffering=0) if command.source is None else open_source(command.source) as file:  # noqa: PTH123
         if signals_need_reset():
-            if posix_spawn.library() is not None and all(fd > 2 for fd in leases):
-                return _Spawned(words, program, environment, cwd, leases, None if feed else file.fileno())
+            if posix_spawn.library() is not None and all(fd > 2 for fd in command.leases):
+                return _Spawned(command, None if fed else file.fileno())
             if sys.executable:
                 words, program = [sys.executable, "-I", "-S", "-c", _RESET, program, *words], sys.executable
         return subprocess.Popen(
             words,
             executable=program,
             bufsize=0,
-            stdin=subprocess.PIPE if feed else file,
+            stdin=subprocess.PIPE if fed else file,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment,
-            cwd=cwd,
-            pass_fds=leases,
+            env=command.environment,
+            cwd=command.cwd,
+            pass_fds=command.leases,
             start_new_session=True,
         )
 
@@ -121,15 +104,7 @@ def signals_need_reset() -> bool:
 class _Spawned:
     """A child started by `posix_spawn`; see `Child`."""
 
-    def __init__(
-        self,
-        words: list[str],
-        program: str,
-        environment: Mapping[str, str],
-        cwd: Path | None,
-        leases: Sequence[int],
-        source: int | None,
-    ) -> None:
+    def __init__(self, command: Command, source: int | None) -> None:
         self.returncode: int | None = None
         self.stdin: IO[bytes] | None = None
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
@@ -140,7 +115,14 @@ class _Spawned:
             writes, self.stdout = self._pipe("rb", ours, theirs)
             complains, self.stderr = self._pipe("rb", ours, theirs)
             streams = (reads, writes, complains)
-            self.pid = posix_spawn.posix_spawn(program, words, environment, cwd=cwd, streams=streams, keep=leases)
+            self.pid = posix_spawn.posix_spawn(
+                command.program,
+                command.words,
+                command.environment,
+                cwd=command.cwd,
+                streams=streams,
+                keep=command.leases,
+            )
             ours.pop_all()
 
     @staticmethod

@@ -107,7 +107,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
             "configuration keys machine_keys settings toml_places toml_text"
         ),
         "Programs and their trees": (
-            "process spawning posix_spawn programs streams logs masking trees procfs holders reaping leftovers "
+            "process command programs spawning posix_spawn streams logs masking trees procfs holders reaping leftovers "
             "niceness heartbeat"
         ),
     },
