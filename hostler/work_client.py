@@ -22,7 +22,7 @@ from actors.agent_requests import AgentTask, agent_request
 from hostler.config import Config
 from hostler.principal import principal
 from hostler.stored_runs import opened
-from hostres.arguments import stored_text
+from hostres.arguments import seconds, stored_text
 from hostres.clock import boot_id
 from hostres.errors import Code, HostlerError
 from store.agent_results import Malformed, read_result
@@ -381,17 +381,18 @@ class Worker:
         )
 
 
-def check_lease(seconds: float) -> float:
-    """Return the length of a lease, if it can be had.
+def check_lease(lease_s: float) -> float:
+    """Return the length of a lease in seconds, if it can be had.
 
     Raises:
         HostlerError: invalid-data.
 
     """
-    if not SHORTEST_S <= seconds <= LONGEST_S:
-        what = f"a lease of {seconds:g} s cannot be had"
+    given_s = seconds(lease_s, name="lease_s") or 0.0
+    if not SHORTEST_S <= given_s <= LONGEST_S:
+        what = f"a lease of {given_s:g} s cannot be had"
         raise HostlerError(Code.INVALID_DATA, what, f"ask for {SHORTEST_S:g} s to {LONGEST_S:g} s")
-    return float(seconds)
+    return float(given_s)
 
 
 def parse_key(key: str) -> tuple[str, str, int]:

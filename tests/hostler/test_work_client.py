@@ -356,7 +356,16 @@ def test_what_is_no_key_is_refused(key):
     assert caught.value.code is Code.INVALID_DATA
 
 
-@pytest.mark.parametrize(("name", "lease_s"), [("", 60), ("a\nb", 60), ("x" * 256, 60), ("ann", 0.5), ("ann", 1e6)])
+@pytest.mark.parametrize(
+    ("name", "lease_s"),
+    [
+        ("", 60),
+        ("a\nb", 60),
+        ("x" * 256, 60),
+        (5, 60),
+        *(("ann", lease_s) for lease_s in (0.5, 1e6, float("nan"), "60", None, True)),
+    ],
+)
 def test_what_is_no_worker_is_refused(name, lease_s):
     """A name is one line; a lease lasts from a second to a day."""
     with pytest.raises(HostlerError) as caught:
