@@ -10,8 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-# Whoever starts the tests in the background of a shell has these ignored, and so would every process of ours.
-for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+# Whoever starts the tests in the background of a shell, or by nohup, has these ignored, and so would all processes of ours.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGQUIT, signal.SIG_DFL),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
