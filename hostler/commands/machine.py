@@ -12,11 +12,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from hostler.commands.arguments import add_json, command_parser
+from hostler.configuration_keys import check_configuration
 from hostler.json_format import versioned
 from hostler.views.machine_rules import rules_text
 from hostres.capacities import Capacities, capacities, set_capacities
 from hostres.claims import describe
-from hostres.configuration import configuration_path
+from hostres.configuration import configuration_path, read_configuration
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.revocation import revoke
@@ -75,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "set":
         changes = _changes(args.changes)
         _require_person("change what the machine has")
+        path = configuration_path(os.environ)
+        check_configuration(path, read_configuration(path))  # where it is wrong, nothing would begin with what is set
         with _ended_in_order():
             set_capacities(machine_folder(os.environ), os.environ, changes)
     found = capacities(machine_folder(os.environ), os.environ)

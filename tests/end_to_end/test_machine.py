@@ -112,6 +112,15 @@ def told_as(environ: dict[str, str]) -> dict[str, dict[str, dict[str, int]]]:
     return found
 
 
+def test_nothing_is_set_in_a_configuration_that_is_wrong_elsewhere(tmp_path: Path) -> None:
+    """It would read as done, while no program begins; nan, which is not itself, cannot be read back besides."""
+    file = tmp_path / "config.toml"
+    for wrong in ("[service]\ngrace_secondz = 3\n", "[limits]\nnodes = nan\n"):
+        file.write_text(wrong)
+        assert f"{file} line 2" in refused("machine", "set", "gpu=2", code=2)
+        assert file.read_text() == wrong
+
+
 def test_wrong_use_is_one_line() -> None:
     for arguments in (("set", "x"), ("set", "x=-1"), ("set", "x=1", "x=2"), ("set", "X=1"), ("revoke", "seven")):
         refused("machine", *arguments, code=2)
