@@ -75,6 +75,7 @@ def operation(
     """
     _check_name(kind, f"operation {kind!r}", "kind")
     _check_version(version, f"operation {kind}")
+    policy = policy.authored
     if policy.effect is Effect.TRUSTED_CODE or policy.resume is Resume.EXPLICIT_CODE_REPLAY:
         raise invalid(
             f"operation {kind}: trusted-code and explicit-code-replay are derived, for compute functions only",

@@ -142,7 +142,7 @@ class Build:
         outputs: Mapping[str, str | PathLike[str]] | None = None,
         claims: Mapping[str, int] | None = None,
         effect: Effect | str = Effect.LOCAL_DERIVED_WRITE,
-        resume: Resume | str = Resume.DETERMINISTIC,
+        resume: Resume | str | None = None,
         max_seconds: float = COMMAND_SECONDS,
         cwd: str | PathLike[str] | None = None,
         env: Mapping[str, Any] | None = None,
@@ -165,7 +165,8 @@ class Build:
             outputs: Name → path, in the node's workspace, of each file it must leave.
             claims: Machine resources it holds, in units.
             effect: What it does to the world.
-            resume: What may be done after an interruption.
+            resume: What may be done after an interruption; by default it runs again, unless its effect is paid or live:
+                then it rests until a person settles it.
             max_seconds: Time limit from admission, seconds.
             cwd: Where it runs: absolute, or relative to the run's folder; by default the node's workspace.
             env: Added to its environment.
@@ -238,7 +239,7 @@ class Build:
         argv: Sequence[Any] | None = None,
         claims: Mapping[str, int] | None = None,
         effect: Effect | str = Effect.LOCAL_DERIVED_WRITE,
-        resume: Resume | str = Resume.DETERMINISTIC,
+        resume: Resume | str | None = None,
         max_seconds: float = AGENT_SECONDS,
         max_output_bytes: int = AGENT_OUTPUT_BYTES,
         cwd: str | PathLike[str] | None = None,
@@ -259,7 +260,7 @@ class Build:
                 one, a worker of any process takes the work: `hostler work next`.
             claims: Machine resources that its program holds, in units.
             effect: What it does to the world.
-            resume: What may be done after an interruption.
+            resume: As of `command`.
             max_seconds: Time limit from its start, seconds.
             max_output_bytes: Limit of its result, bytes.
             cwd: Where its program runs: absolute, or relative to the run's folder; by default the node's workspace.

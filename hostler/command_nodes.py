@@ -64,7 +64,8 @@ def command_policy(authored: Mapping[str, Any], subject: str) -> Policy:
 
     """
     try:
-        policy = Policy.model_validate(dict(authored))
+        said = {word: given for word, given in authored.items() if word != "resume" or given is not None}
+        policy = Policy.model_validate(said).authored
     except ValidationError as error:
         problem = first_problem(error)
         if error.errors(include_url=False)[0]["loc"][:1] == ("claims",):

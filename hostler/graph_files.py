@@ -49,7 +49,7 @@ class Command(_Part):
     outputs: dict[str, JsonValue] = Field(default_factory=dict)
     claims: dict[str, JsonValue] = Field(default_factory=dict)
     effect: Effect = Field(default=Effect.LOCAL_DERIVED_WRITE, strict=False)
-    resume: Resume = Field(default=Resume.DETERMINISTIC, strict=False)
+    resume: Resume | None = Field(default=None, strict=False)
     max_seconds: float = COMMAND_SECONDS
     retry: Retry = Retry()
     heartbeat: Heartbeat | None = None
@@ -65,7 +65,7 @@ class Agent(_Part):
     cwd: JsonValue = None
     claims: dict[str, JsonValue] = Field(default_factory=dict)
     effect: Effect = Field(default=Effect.LOCAL_DERIVED_WRITE, strict=False)
-    resume: Resume = Field(default=Resume.DETERMINISTIC, strict=False)
+    resume: Resume | None = Field(default=None, strict=False)
     max_seconds: float = AGENT_SECONDS
     max_output_bytes: int = AGENT_OUTPUT_BYTES
     retry: Retry = Retry()

@@ -1,6 +1,8 @@
 """What a node may do, needs and costs at most: the policy that its author or its operation gives it."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
 from pydantic import Field
@@ -142,12 +144,21 @@ class Heartbeat(Contract):
     grace_seconds: float | None = Field(default=None, ge=0.1, le=DAY_SECONDS, allow_inf_nan=False)
 
 
+RESUMES: Final[Mapping[Effect, Resume]] = MappingProxyType(
+    {Effect.PAID_CLOUD: Resume.AMBIGUOUS_AFTER_DISPATCH, Effect.LIVE_CONTROL: Resume.NON_RESUMABLE_LIVE}
+)
+"""What may be done after an interruption, by effect, where its author says nothing of that; of any other it runs again.
+
+An approval lets one of these happen once. That a second time does no harm only its author can say.
+"""
+
+
 class Policy(Contract):
     """What a node may do, needs and costs at most; the graph plan's hash covers it.
 
     Attributes:
         effect: What running it does to the world.
-        resume: What may be done after an interruption.
+        resume: What may be done after an interruption; where its author does not say, it goes by the effect.
         preparation: What working out its exact plan looks at; each kind needs authority of its own.
         claims: Machine resources it holds while it runs, in units.
         publishes: Fields of its input that name files it publishes; no two nodes on the machine publish to one
@@ -182,3 +193,9 @@ class Policy(Contract):
     heartbeat: Heartbeat | None = None
     budget: Demand | None = None
     isolation: Isolation = Field(default=Isolation.THREAD, strict=False)
+
+    @property
+    def authored(self) -> "Policy":
+        """The policy as its author means it: where it does not say what may be done again, its effect does."""
+        resume = None if "resume" in self.model_fields_set else RESUMES.get(self.effect)
+        return self if resume is None else self.model_copy(update={"resume": resume})

@@ -65,7 +65,8 @@ What running it does to the world. The last column is what the default rules say
 RESUME: Final = """\
 ## resume
 
-What becomes of an attempt whose host died in the middle of it.
+What becomes of an attempt whose host died in the middle of it. Where a policy does not say, `paid-cloud` is
+`ambiguous-after-dispatch`, `live-control` is `non-resumable-live`, and all else is `deterministic`.
 """
 CLAIMS: Final = """\
 ## claims

@@ -57,7 +57,7 @@ def looked_at(home: Home, run_id: str) -> tuple[bool, bool, bool]:
 
 def test_a_kill_at_any_statement_between_request_and_grant_leaves_both_or_neither(tmp_path: Path) -> None:
     """G2, at each write of the process that takes the request up, from the grant to what follows its commit."""
-    pays = command("pay", "touch", str(tmp_path / "paid"), effect="paid-cloud", resume="ambiguous-after-dispatch")
+    pays = command("pay", "touch", str(tmp_path / "paid"), effect="paid-cloud")
     assert main(["run", graph(tmp_path, pays)]) == 3
     (waits,) = shown()["waiting_on"]
     run_id, plan = shown()["run_id"], waits["plan_sha256"]

@@ -241,7 +241,7 @@ def graph(folder: Path, *nodes: dict[str, Any], name: str = "test", inputs: Any 
 
 def command(key: str, *argv: Any, after: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
     """Return a node that runs a program."""
-    given = {"claims": {}, "effect": "local-derived-write", "resume": "deterministic", "max_seconds": 60, **more}
+    given = {"claims": {}, "effect": "local-derived-write", "max_seconds": 60, **more}
     return {"key": key, "after": list(after), "executor": {"command": {"argv": list(argv), **given}}}
 
 

@@ -101,6 +101,30 @@ def test_a_command_node_carries_what_was_authored_for_it() -> None:
     assert cat.policy.max_seconds == 3600
 
 
+@pytest.mark.parametrize(
+    ("effect", "resume"),
+    [
+        ("paid-cloud", Resume.AMBIGUOUS_AFTER_DISPATCH),
+        ("live-control", Resume.NON_RESUMABLE_LIVE),
+        ("project-mutation", Resume.DETERMINISTIC),
+    ],
+)
+def test_what_costs_or_acts_outside_is_not_made_again_unless_its_author_says_so(effect: str, resume: Resume) -> None:
+    """An approval lets it happen once; whoever leaves `resume` out has not said that a second time does no harm."""
+    uploads = operation("demo.uploads", policy=Policy(effect=effect))(extract.function)
+    again = operation("demo.again", policy=Policy(effect=effect, resume="deterministic"))(extract.function)
+
+    def author(build: Build) -> Any:
+        build.command(["true"], key="command", effect=effect)
+        build.agent("upload it", key="agent", argv=["agent"], effect=effect)
+        build.call(uploads, key="operation", input={"path": "x"})
+        build.command(["true"], key="again/command", effect=effect, resume="deterministic")
+        build.call(again, key="again/operation", input={"path": "x"})
+
+    for node in build_of(author).plan.nodes:
+        assert node.policy.resume is (Resume.DETERMINISTIC if node.key.startswith("again") else resume), node.key
+
+
 def test_a_gate_waits_for_a_person_and_needs_a_known_name() -> None:
     def author(build: Build) -> Any:
         gate = build.gate("deploy", key="gate")
