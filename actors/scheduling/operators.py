@@ -198,7 +198,8 @@ def _ruled_again(turn: Turn, request: Request, node: NodeState | None) -> Accept
 
 def _runs_again(request: Request, node: NodeState) -> bool:
     """Say whether *request* makes the node run again, which needs its code."""
-    return (request.kind in REOPENS or request.data.get("outcome") == "retry") and not _judges_again(request, node)
+    again = request.data.get("outcome") == "retry" and not node.record.cancelling
+    return (request.kind in REOPENS or again) and not _judges_again(request, node)
 
 
 def _judges_again(request: Request, node: NodeState) -> bool:
@@ -262,8 +263,8 @@ def _cancel(turn: Turn, node: NodeState, failure: Failure | None = None) -> None
     elif node.worker is not None and (failure is not None or node.planned.policy.cancellable):
         take_from_worker(turn, node)
         turn.move(node, Status.CANCELLED, failure=failure)
-    elif node.status is Status.VERIFYING:
-        turn.change(node, cancelling=True)  # whether it was integrated is found out first
+    elif node.status in {Status.VERIFYING, Status.AMBIGUOUS}:
+        turn.change(node, cancelling=True)  # whether it was integrated, or happened, is found out first
     elif node.status is Status.RUNNING:
         turn.change(node, cancelling=True)
         stoppable = not node.recovering and not node.reconciling and node.worker is None
@@ -368,6 +369,8 @@ def _settle(turn: Turn, node: NodeState, request: Request) -> None:
     match request.data.get("outcome"):
         case "completed":
             complete(turn, node, as_value(request.data.get("value")))
+        case "retry" if node.record.cancelling:  # it has not happened, and is not to happen any more
+            fail(turn, node, Status.CANCELLED, None)
         case "retry":
             try_anew(turn, node)
         case _:

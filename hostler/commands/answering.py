@@ -15,6 +15,7 @@ from store.receipts import FIELD
 
 Details = Callable[[Reader, Subject, NodeRecord], dict[str, Any]]
 """What a request needs besides, worked out from the run and the node that it is about."""
+Done = Callable[[NodeRecord], str]
 
 
 def add_answer(parser: argparse.ArgumentParser) -> None:
@@ -36,13 +37,13 @@ def with_receipt(args: argparse.Namespace) -> dict[str, str]:
     return {} if name is None else {FIELD: name}
 
 
-def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, details: Details | None = None) -> int:
+def answer(args: argparse.Namespace, kind: RequestKind, *, done: Done, details: Details | None = None) -> int:
     """Post one request about a node and let it take effect.
 
     Args:
         args: Of the command.
         kind: What is wanted.
-        done: What to say of the node afterwards.
+        done: Says of the node, as it stood before, what has become of it.
         details: What the kind needs besides.
 
     Returns:
@@ -58,5 +59,5 @@ def answer(args: argparse.Namespace, kind: RequestKind, *, done: str, details: D
     if args.json:
         print_json({"run_id": subject.run_id, "node": node.key, "answer": kind.value})
     else:
-        print_line(f"{node.key} {done}\n{next_step(subject, here=here)}")
+        print_line(f"{node.key} {done(node)}\n{next_step(subject, here=here)}")
     return 0

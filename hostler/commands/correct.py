@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     def details(reader: Reader, subject: Subject, node: NodeRecord) -> dict[str, Any]:
         return {"input": _input(reader, subject, node.key, given), "revision": node.revision}
 
-    return answer(args, RequestKind.CORRECT, done="may run with its new input", details=details)
+    return answer(args, RequestKind.CORRECT, done=lambda _: "may run with its new input", details=details)
 
 
 def _input(reader: Reader, subject: Subject, key: str, given: JsonValue) -> JsonValue:

@@ -32,5 +32,8 @@ def add(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Post the request."""
     return answer(
-        args, RequestKind.RETRY, done="may be tried again", details=lambda *_: {"anew": True} if args.anew else {}
+        args,
+        RequestKind.RETRY,
+        done=lambda _: "may be tried again",
+        details=lambda *_: {"anew": True} if args.anew else {},
     )

@@ -28,6 +28,7 @@ DONE: Final = {
     "failed": "is settled as failed",
     "retry": "is settled as not happened and may run again",
 }
+NOT_ANY_MORE: Final = "is settled as not happened, and cancelled"
 
 
 def add(subparsers: "Subparsers") -> None:
@@ -51,7 +52,9 @@ def add(subparsers: "Subparsers") -> None:
         metavar="NAME=AMOUNT",
         help="what it spent of tokens and cost, in place of what is assumed; may be given several times",
     )
-    outcome.add_argument("--retry", action="store_true", help="it did not happen; let it run again")
+    outcome.add_argument(
+        "--retry", action="store_true", help="it did not happen; let it run again, unless it was cancelled"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,7 +72,10 @@ def run(args: argparse.Namespace) -> int:
             sys.stderr.write(f"hostler: warning: {harmless(line)}\n")
         return data | {"value": found.value}
 
-    return answer(args, RequestKind.SETTLE, done=DONE[data["outcome"]], details=details)
+    def done(node: NodeRecord) -> str:
+        return NOT_ANY_MORE if node.cancelling and data["outcome"] == "retry" else DONE[data["outcome"]]
+
+    return answer(args, RequestKind.SETTLE, done=done, details=details)
 
 
 def _outcome(args: argparse.Namespace) -> dict[str, Any]:

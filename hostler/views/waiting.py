@@ -78,7 +78,7 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
             message = f"{executor_name(planned.executor)} wants to run; its effect is {planned.policy.effect}"
             command = f"hostler approve {run_id} {node.key} --plan {node.frozen_sha256}"
         case Status.AMBIGUOUS:
-            message = INTERRUPTED
+            message = f"{INTERRUPTED}; it was cancelled, and will not run again" if node.cancelling else INTERRUPTED
             command, *others = (
                 f"hostler settle {run_id} {node.key} {how}" for how in ("--failed", "--retry", "--completed FILE")
             )

@@ -149,6 +149,29 @@ def test_a_person_settles_what_is_ambiguous(data, becomes):
     assert drive.status("a") is becomes
 
 
+@pytest.mark.parametrize("node", [None, "a"])
+@pytest.mark.parametrize(
+    ("data", "becomes"),
+    [
+        ({"outcome": "completed", "value": {"id": 7}}, Status.COMPLETED),
+        ({"outcome": "failed"}, Status.FAILED),
+        ({"outcome": "retry"}, Status.CANCELLED),
+    ],
+)
+def test_what_was_cancelled_while_nobody_knew_whether_it_happened_is_settled_and_never_made_again(node, data, becomes):
+    """A crash between the two does not forget it; what waited for it is cancelled either way."""
+    drive = begun(paid("a"), planned("z", "a"))
+    drive.approve("a")
+    drive.failed("a")
+    drive.request(RequestKind.CANCEL, node)
+    assert (drive.status("a"), drive.status("z")) == (Status.AMBIGUOUS, Status.CANCELLED)
+    later = drive.crash()
+    later.begin()
+    assert not dispatched(later.request(RequestKind.SETTLE, "a", data=data))
+    assert later.status("a") is becomes
+    assert left(later.after).status is RunStatus.CANCELLED
+
+
 def test_nothing_starts_while_a_request_that_was_waiting_is_being_judged():
     model = Model([writing("a")])
     request = Request(

@@ -149,6 +149,31 @@ def test_an_interrupted_effect_rests_until_a_person_settles_it(tmp_path: Path) -
     assert hostler("logs", run_id, "after") == "/receipts/17\n"
 
 
+def test_a_paid_effect_whose_host_is_killed_is_not_made_again_by_its_one_approval(tmp_path: Path) -> None:
+    """Nor after that, when it was cancelled and a person says that it had not happened."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    effects = tmp_path / "effects"
+    pay = command(
+        "pay", "sh", "-c", 'echo paid >> "$0"; read line < "$1"', str(effects), str(fifo), effect="paid-cloud"
+    )
+    hostler("run", graph(tmp_path, pay, command("after", "true", after=("pay",))), code=3)
+    (waits,) = shown()["waiting_on"]
+    run_id = shown()["run_id"]
+    hostler("approve", run_id, "pay", "--plan", waits["plan_sha256"])
+    with started("resume", run_id) as resumed:
+        until(effects.exists)
+        os.kill(resumed.pid, signal.SIGKILL)
+        resumed.wait(timeout=60)
+    assert "may have happened" in hostler("resume", run_id, code=3)
+    hostler("cancel", run_id)
+    assert "it was cancelled, and will not run again" in hostler("show", run_id)
+    assert "is settled as not happened, and cancelled" in hostler("settle", run_id, "pay", "--retry")
+    assert statuses(run_id) == {"pay": "cancelled", "after": "cancelled"}
+    assert shown(run_id)["status"] == "cancelled"
+    assert effects.read_text() == "paid\n"
+
+
 def test_an_effect_that_did_not_happen_is_settled_to_run_again(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     workflow = graph(tmp_path, held("pay", fifo, effect="project-mutation", resume="ambiguous-after-dispatch"))
