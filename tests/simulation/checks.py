@@ -158,6 +158,7 @@ def check_begun(world: "World", action: Dispatch | Reconcile, lease: int | None)
     if node.family.noticeable and isinstance(action, Dispatch):
         check_input(world, action)
         world.failures.check(action)
+        world.cancels.check(action)
     assert (lease is not None) is bool(action.plan.policy.claims or action.plan.keys), "claims without a lease"
     if node.family.noticeable:
         beside = [work for work in world.executors.works if work.node == action.node]

@@ -51,6 +51,7 @@ from store.lifecycle import RUN_FINAL, Status
 from store.requests import cancel_id
 from store.transactions import Transaction
 from tests.actors.support import HUMAN, RUN_ID, Model, rule
+from tests.simulation.cancels import Cancels
 from tests.simulation.checks import check, check_begun, check_end
 from tests.simulation.executors import Executors
 from tests.simulation.failures import Failures
@@ -86,6 +87,7 @@ class World:
         self.executors = Executors(self.random, self.planned, self.machine, self.inbox.append)
         self.workers = Workers(self)
         self.people = People(self)
+        self.cancels = Cancels(self)
         self.failures = Failures(self)
         self.finished: set[str] = set()
         self.clock_ms = 0
@@ -180,6 +182,7 @@ class World:
             self.model.apply(transaction)
             self.workers.note(transaction)
             self.failures.note(transaction)
+            self.cancels.note(transaction)
             self.perform(after)
 
     def perform(self, actions: Iterable[Action]) -> None:
