@@ -13,7 +13,6 @@ from hostler.agent_nodes import (
     AGENT_OUTPUT,
     AGENT_OUTPUT_BYTES,
     AGENT_SECONDS,
-    LONGEST_OBJECTIVE,
     agent_policy,
 )
 from hostler.command_nodes import (
@@ -308,12 +307,8 @@ class Build:
             subject,
             external=external,
         )
-        asked = written.word(objective, "objective", text_only=True)
-        if isinstance(asked, str) and not 0 < len(asked) <= LONGEST_OBJECTIVE:
-            what = f"{subject}: its objective has {len(asked)} characters"
-            raise invalid(what, f"give it 1 to {LONGEST_OBJECTIVE}")
         template: dict[str, JsonValue] = {
-            "objective": asked,
+            "objective": written.objective(objective),
             "argv": None if words is None else written.words(words),
             "env": written.variables(env),
             "value": written.template(input, "input"),
