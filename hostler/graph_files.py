@@ -228,8 +228,9 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             workspace=workspace,
         )
     elif executor.gate is not None:
-        if workspace is not None:
-            raise invalid(f"node {node.key}: a gate runs nothing and has no workspace", "leave it out")
+        for word, given_one in (("workspace", workspace is not None), ("priority", node.priority != 0)):
+            if given_one:
+                raise invalid(f"node {node.key}: a gate runs nothing and has no {word}", "leave it out")
         build.gate(executor.gate, key=node.key, input=given, after=node.after, label=node.label, terms=node.terms)
     elif executor.agent is not None:
         _add_agent(build, node, executor.agent, values, workspace)

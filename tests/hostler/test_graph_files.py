@@ -273,6 +273,29 @@ def test_each_word_of_a_program_makes_another_plan(tmp_path: Path, kind: str, wo
     assert planned(program) not in changed_plans
 
 
+@pytest.mark.parametrize("word", [word for word in Node.model_fields if word not in {"key", "executor"}])
+@pytest.mark.parametrize("executor", [{"operation": "files.publish@1"}, {"gate": "merge"}])
+def test_each_word_of_another_node_makes_another_plan_or_is_refused(
+    tmp_path: Path, executor: dict[str, str], word: str
+) -> None:
+    """Of a gate nothing runs: it has no priority and no workspace, and brings nothing but an approval."""
+    never = {"priority": "and has no priority", "workspace": "and has no workspace", "evidence": "can never be brought"}
+    given = {"source": "a", "target": "b"}
+    wide = {"actions": ["files.publish"]}
+    changes = {**OF_A_NODE, "input": {**given, "target": "c"}, "authority": wide}
+
+    def planned(**more: Any) -> Any:
+        last = {"key": "a", "executor": executor, "input": given, **more}
+        nodes = [{"key": "before", "executor": {"gate": "merge"}}, last]
+        return compiled(write(tmp_path, {"workflow": {"id": "demo"}, "nodes": nodes})).plan.nodes[-1]
+
+    if "gate" in executor and word in never:
+        with pytest.raises(HostlerError, match=never[word]):
+            planned(**{word: changes[word]})
+    else:
+        assert planned() != planned(**{word: changes[word]})
+
+
 def test_work_that_others_take_has_no_worktree(tmp_path: Path) -> None:
     """Its worker is given a private folder; an agent with a program works in a worktree as a command does."""
     workspace = {"repository": "code", "base": "main"}
