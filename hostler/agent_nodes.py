@@ -11,7 +11,6 @@ from store.policy import MIB, Policy
 
 AGENT_SECONDS: Final = 3600.0
 AGENT_OUTPUT_BYTES: Final = 1 * MIB
-LONGEST_OBJECTIVE: Final = 64 * 1024
 AGENT_INPUT: Final[Schema] = MappingProxyType(
     {
         "type": "object",

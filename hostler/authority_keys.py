@@ -26,6 +26,10 @@ PREPARATIONS: Final = (
     "project-state", "recording-metadata", "screen-capture", "camera", "microphone", "system-audio", "typed-text",
     "window-metadata", "local-media", "provider-options",
 )  # fmt: skip
+NEVER_ASKED: Final = frozenset({"settle", "correct", "cancel", "recover", "budget", "work"})
+"""Actions that are done or refused: nobody is asked for them."""
+BY_RECEIPT: Final = frozenset({"approve", "retry", "replay"})
+"""Actions for which a person is asked for a receipt, which a rule about people would not let be given."""
 _PATTERN: Final = "a pattern with * and ?"
 
 
@@ -96,3 +100,16 @@ def check_rules(settings: Mapping[str, Any], path: Path) -> None:
             what = f"{name_of(place)}: {name} is the name of a rule of Hostler's own"
             raise wrong_at(path, place, what, "give it another id")
         seen.add(name)
+        _check_asking(line, (*RULES, number, "verdict"), path)
+
+
+def _check_asking(line: Mapping[str, Any], place: tuple[str | int, ...], path: Path) -> None:
+    """Refuse a rule that asks where nobody can be asked: it would deny."""
+    action = line.get("action")
+    if line["verdict"] != "ask" or not (
+        action in NEVER_ASKED or (action in BY_RECEIPT and line.get("principal") == "human")
+    ):
+        return
+    whom = " by people" if action in BY_RECEIPT else ""
+    what = f"{name_of(place)}: nobody can be asked for the action {action}{whom}"
+    raise wrong_at(path, place, what, 'write "deny", which it would mean, or "allow"')

@@ -13,7 +13,6 @@ from hostler.agent_nodes import (
     AGENT_OUTPUT,
     AGENT_OUTPUT_BYTES,
     AGENT_SECONDS,
-    LONGEST_OBJECTIVE,
     agent_policy,
 )
 from hostler.command_nodes import (
@@ -245,11 +244,13 @@ class Build:
         cwd: str | PathLike[str] | None = None,
         env: Mapping[str, Any] | None = None,
         retry: Retry | Mapping[str, Any] | None = None,
+        budget: Demand | Mapping[str, Any] | None = None,
         input: Any = None,
         after: Sequence[NodeHandle | str] = (),
         label: str | None = None,
         priority: int = 0,
         terms: Terms | Mapping[str, Any] | None = None,
+        workspace: GitWorkspace | Mapping[str, Any] | None = None,
     ) -> NodeHandle:
         """Add a node that an agent works on. Its output is {summary, evidence, output}.
 
@@ -266,11 +267,13 @@ class Build:
             cwd: Where its program runs: absolute, or relative to the run's folder; by default the node's workspace.
             env: Added to the environment of its program.
             retry: When a failed attempt is made again by itself; by default never.
+            budget: What each attempt reserves of its budgets before it starts.
             input: A value that it is given.
             after: Nodes it also waits for.
             label: For people.
             priority: As of `call`.
             terms: As of `call`.
+            workspace: As of `call`; only an agent with a program has one.
 
         Returns:
             A handle of its output.
@@ -300,16 +303,13 @@ class Build:
                 "max_seconds": max_seconds,
                 "max_output_bytes": max_output_bytes,
                 "retry": retry or Retry(),
+                "budget": budget,
             },
             subject,
             external=external,
         )
-        asked = written.word(objective, "objective", text_only=True)
-        if isinstance(asked, str) and not 0 < len(asked) <= LONGEST_OBJECTIVE:
-            what = f"{subject}: its objective has {len(asked)} characters"
-            raise invalid(what, f"give it 1 to {LONGEST_OBJECTIVE}")
         template: dict[str, JsonValue] = {
-            "objective": asked,
+            "objective": written.objective(objective),
             "argv": None if words is None else written.words(words),
             "env": written.variables(env),
             "value": written.template(input, "input"),
@@ -325,6 +325,7 @@ class Build:
                 policy=policy,
                 priority=written.priority(priority),
                 terms=written.terms(terms),
+                workspace=written.workspace(workspace),
                 accepts=AGENT_INPUT,
                 output=AGENT_OUTPUT,
             )

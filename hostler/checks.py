@@ -145,6 +145,11 @@ def check_workspace(executor: Executor, policy: Policy, workspace: GitWorkspace,
     """
     if executor.kind == "compute":
         raise invalid(f"{subject}: a compute function has no workspace", "use an operation or a command")
+    if executor.kind == "agent" and executor.external:
+        raise invalid(
+            f"{subject}: an agent without argv has no worktree; its worker is given a private folder",
+            "leave workspace out, or give argv",
+        )
     quiet = {Effect.PURE, Effect.LOCAL_READ} if workspace.integrate else {Effect.PURE}
     if policy.effect in quiet:
         what = f"{subject}: its effect is {policy.effect}, and its workspace lies in a repository"

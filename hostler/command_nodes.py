@@ -1,7 +1,6 @@
 """What a command node authors for itself: its words, its files and its policy."""
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,11 +10,9 @@ from hostler.refusals import first_problem, invalid, require_utf8
 from hostler.schemas import Schema
 from hostres.errors import Code, HostlerError
 from store.policy import Effect, Policy, Resume
-from store.references import REF
+from store.program_words import in_words
 
 COMMAND_SECONDS: Final = 3600.0
-RESERVED: Final = "HOSTLER_"
-VARIABLE: Final = re.compile(r"[^=\0]+")
 OUTPUT_FILE: Final[Schema] = {
     "type": "object",
     "properties": {
@@ -117,46 +114,3 @@ def path_text(value: Any, subject: str) -> str:
     if not isinstance(text, str) or not text or "\0" in text:
         raise invalid(f"{subject} is {in_words(value)}, not a path", "give a path")
     return require_utf8(text, subject)
-
-
-def check_variable(name: Any, subject: str) -> None:
-    """Refuse a name that a command's environment cannot have, or that the host sets.
-
-    Raises:
-        HostlerError: invalid-data.
-
-    """
-    if not isinstance(name, str) or not VARIABLE.fullmatch(name) or name.startswith(RESERVED):
-        raise invalid(
-            f"{subject}: {name!r} cannot be set in its environment",
-            f"use a name without = that does not begin with {RESERVED}",
-        )
-    require_utf8(name, f"{subject}: the variable")
-
-
-def check_word(word: Any, subject: str, *, text_only: bool = False) -> None:
-    """Refuse what cannot stand as one word of a command.
-
-    Args:
-        word: A template.
-        subject: Whom an error names.
-        text_only: Whether a number is refused too.
-
-    Raises:
-        HostlerError: invalid-data.
-
-    """
-    if isinstance(word, str):
-        if "\0" in word:
-            raise invalid(f"{subject} holds a NUL character", "leave it out")
-        return
-    number = isinstance(word, int | float) and not isinstance(word, bool) and not text_only
-    if not number and not (isinstance(word, dict) and REF in word):
-        kinds = "a text or a reference" if text_only else "a text, a number or a reference"
-        raise invalid(f"{subject} is {in_words(word)}, not {kinds}", "write it as text")
-
-
-def in_words(value: Any) -> str:
-    """Return what kind of thing a value is, for an error."""
-    names = {dict: "an object", list: "a list", bool: "true or false", type(None): "nothing"}
-    return names.get(type(value), repr(value))

@@ -228,11 +228,12 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
             workspace=workspace,
         )
     elif executor.gate is not None:
-        if workspace is not None:
-            raise invalid(f"node {node.key}: a gate runs nothing and has no workspace", "leave it out")
+        for word, given_one in (("workspace", workspace is not None), ("priority", node.priority != 0)):
+            if given_one:
+                raise invalid(f"node {node.key}: a gate runs nothing and has no {word}", "leave it out")
         build.gate(executor.gate, key=node.key, input=given, after=node.after, label=node.label, terms=node.terms)
     elif executor.agent is not None:
-        _add_agent(build, node, executor.agent, values)
+        _add_agent(build, node, executor.agent, values, workspace)
     elif executor.command is not None:
         words = executor.command
         fill: Any = partial(substitute_inputs, inputs=values)
@@ -259,7 +260,7 @@ def _add(build: Build, node: Node, values: Mapping[str, Any]) -> None:
         )
 
 
-def _add_agent(build: Build, node: Node, agent: Agent, values: Mapping[str, Any]) -> None:
+def _add_agent(build: Build, node: Node, agent: Agent, values: Mapping[str, Any], workspace: Any) -> None:
     fill: Any = partial(substitute_inputs, inputs=values)
     build.agent(
         fill(agent.objective),
@@ -273,11 +274,13 @@ def _add_agent(build: Build, node: Node, agent: Agent, values: Mapping[str, Any]
         cwd=fill(agent.cwd),
         env=fill(agent.env),
         retry=agent.retry,
+        budget=agent.budget,
         input=fill(node.input),
         after=node.after,
         label=node.label,
         priority=node.priority,
         terms=node.terms,
+        workspace=workspace,
     )
 
 

@@ -15,7 +15,7 @@ from hostres.procfs import environment_of, read_process
 
 NODE: Final = "HOSTLER_NODE"
 PRINCIPAL: Final = "HOSTLER_PRINCIPAL"
-_ID: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,255}")
+_ID: Final = re.compile(r"[^\s\x00-\x1f\x7f\ud800-\udfff]{1,255}")
 _ODD: Final = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]")
 _KINDS: Final = ("human:", "agent:", "service:")
 
@@ -53,7 +53,7 @@ def _agent_id(text: str) -> str:
         raise HostlerError(
             Code.INVALID_DATA,
             f"{PRINCIPAL} is {text!r}, which is no id of an agent",
-            "set it to a name of 1 to 255 characters without spaces, or unset it",
+            "set it to a name of 1 to 255 characters in UTF-8 without spaces, or unset it",
         )
     return text
 

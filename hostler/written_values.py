@@ -5,12 +5,12 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from hostler.command_nodes import check_variable, check_word
 from hostler.handles import NodeHandle
 from hostler.refusals import about, first_problem, invalid, place
 from hostler.templates import as_template
 from hostres.errors import HostlerError
 from store.plans import MAX_PRIORITY
+from store.program_words import check_objective, check_variable, check_word
 from store.references import SECRET
 from store.terms import Terms
 from store.words import secret_named
@@ -63,6 +63,17 @@ class Written:
         word = self.template(value, *at)
         check_word(word, f"{self.subject}: {place(at)}", text_only=text_only)
         return word
+
+    def objective(self, value: Any) -> JsonValue:
+        """Return what an agent is asked to do.
+
+        Raises:
+            HostlerError: It is no text, or too long (invalid-data).
+
+        """
+        asked = self.template(value, "objective")
+        check_objective(asked, f"{self.subject}: objective", f"{self.subject}: its objective")
+        return asked
 
     def words(self, argv: Sequence[Any]) -> list[JsonValue]:
         """Return a program and its arguments.

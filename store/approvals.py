@@ -17,7 +17,7 @@ from store.lifecycle import FINAL, IMMUTABLE, Status
 from store.plans import GateExecutor
 from store.receipts import FIELD, USES, Receipt, Refused, making_refusal, refusal, revoking_refusal, wanted
 from store.rule_names import GATE_RULE, NO_RULE
-from store.rules import DEFAULT_RULES, RECOVERY, WHOLE_RUN, Action, Matter, Rule, Verdict, principal_kind, verdict
+from store.rules import DEFAULT_RULES, WHOLE_RUN, Action, Matter, Rule, Verdict, principal_kind, verdict
 from store.transitions import CORRECTABLE
 
 __all__ = ["Accepted", "Refused", "Standing", "judge"]
@@ -78,6 +78,9 @@ _NEEDS: Final[Mapping[RequestKind, frozenset[Status]]] = MappingProxyType(
     }
 )
 """In which statuses of the node a request of that kind has something to answer."""
+
+_ANYBODY: Final = "human:anybody"
+"""A person, as rules see one: all people are alike to them."""
 
 _WORDS: Final = {RequestKind.RECEIPT: "give a receipt for", RequestKind.REVOKE: "revoke a receipt of"}
 
@@ -195,7 +198,7 @@ def _may(request: Request, standing: Standing, rules: Sequence[Rule]) -> Accepte
     what_for = wanted(request) if request.kind is RequestKind.RECEIPT else None
     said, rule = verdict(rules, principal=request.principal, action=what_for or ACTIONS[request.kind], matter=matter)
     if (said is Verdict.DENY and uses and rule != NO_RULE) or (said is not Verdict.ALLOW and not uses):
-        return _may_not(request, said, rule, matter)
+        return _may_not(request, said, rule, matter, rules)
     if uses:
         refused = refusal(
             standing.receipt,
@@ -209,7 +212,7 @@ def _may(request: Request, standing: Standing, rules: Sequence[Rule]) -> Accepte
         )
         return refused or Accepted(rule=standing.receipt.rule if standing.receipt else rule, receipt=standing.receipt)
     if gate and request.kind in _BOUND_TO_PLAN and principal_kind(request.principal) != "human":
-        return _may_not(request, Verdict.DENY, GATE_RULE, matter)
+        return _may_not(request, Verdict.DENY, GATE_RULE, matter, rules)
     if request.kind is RequestKind.RECEIPT:
         return making_refusal(request, standing.receipt) or Accepted(rule=rule)
     if request.kind is RequestKind.REVOKE:
@@ -217,14 +220,25 @@ def _may(request: Request, standing: Standing, rules: Sequence[Rule]) -> Accepte
     return Accepted(rule=rule)
 
 
-def _may_not(request: Request, said: Verdict, rule: str, matter: Matter) -> Refused:
-    todo = "a person must do it, from a shell that no node of a run has started"
-    if ACTIONS[request.kind] in RECOVERY and matter.parents_owner is not None:
-        todo = f"{todo}; or the owner of its parent, {matter.parents_owner}"
-    if request.kind in USES and said is Verdict.ASK:
-        todo = f"ask a person for a receipt: hostler receipt create {request.run_id} {request.node}"
+def _may_not(request: Request, said: Verdict, rule: str, matter: Matter, rules: Sequence[Rule]) -> Refused:
     return Refused(
         code=Code.CONFLICT,
         what=f"{request.principal} may not {_WORDS.get(request.kind, request.kind)} {_about(request)} (rule {rule})",
-        todo=todo,
+        todo=_remedy(request, said, rule, matter, rules),
     )
+
+
+def _remedy(request: Request, said: Verdict, rule: str, matter: Matter, rules: Sequence[Rule]) -> str:
+    """Say who may do what this principal may not; where nobody may, which rule must be changed for it."""
+    action = (wanted(request) if request.kind is RequestKind.RECEIPT else None) or ACTIONS[request.kind]
+    person = principal_kind(request.principal) == "human"
+    says, of_people = (said, rule) if person else verdict(rules, principal=_ANYBODY, action=action, matter=matter)
+    if says is not Verdict.ALLOW:
+        what = "asks, and there is nobody to ask" if says is Verdict.ASK else "denies it to people"
+        return f"rule {of_people} of [authority] in the configuration {what}: change it, `hostler doctor` shows where"
+    if request.kind in USES and said is Verdict.ASK:
+        return f"ask a person for a receipt: hostler receipt create {request.run_id} {request.node}"
+    todo = "a person must do it, from a shell that no node of a run has started"
+    owner = matter.parents_owner
+    may = owner is not None and verdict(rules, principal=f"agent:{owner}", action=action, matter=matter)[0]
+    return f"{todo}; or the owner of its parent, {owner}" if may is Verdict.ALLOW else todo

@@ -8,13 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from posixpath import basename, join, normpath
 from typing import Final
 
-from store.plans import OperationExecutor, PlannedNode
+from pydantic import JsonValue
+
+from store.plans import Executor, OperationExecutor, PlannedNode
 from store.policy import Effect
 from store.publication import FILE
 from store.terms import Envelope
 
 HARMLESS: Final = frozenset({Effect.PURE, Effect.LOCAL_READ})
 """Effects for which no action need be named: what has them changes nothing."""
+PROGRAMS: Final = frozenset({"command", "agent"})
+"""What runs the program that its input names."""
 
 
 def envelope_of(key: str, nodes: Mapping[str, PlannedNode]) -> Envelope | None:
@@ -87,15 +91,30 @@ def beyond_keys(envelope: Envelope, keys: Sequence[str], folder: str) -> str | N
     return next((path for path in files if not owns(envelope, path, folder)), None)
 
 
+def beyond_commands(envelope: Envelope, executor: Executor, value: JsonValue) -> str | None:
+    """Return the program of a command or an agent that its envelope does not name; None if that cannot be said yet.
+
+    Args:
+        envelope: The envelope.
+        executor: What runs.
+        value: Its input, with references: a program that comes from another node is known when it starts.
+
+    """
+    argv = value.get("argv") if executor.kind in PROGRAMS and isinstance(value, dict) else None
+    program = argv[0] if isinstance(argv, list) and argv else None
+    if isinstance(program, bool) or not isinstance(program, str | int | float) or may_run(envelope, str(program)):
+        return None
+    return str(program)
+
+
 def _beyond(node: PlannedNode, envelope: Envelope) -> Iterator[str]:
     """Yield what a node would do that its envelope does not name."""
     executor, effect = node.executor, node.policy.effect
     names = {effect.value, executor.operation if isinstance(executor, OperationExecutor) else executor.kind}
     if executor.kind != "gate" and effect not in HARMLESS and not names & set(envelope.actions):
         yield f"its authority names neither of the actions {' and '.join(sorted(names))}"
-    argv = node.input.get("argv") if executor.kind == "command" and isinstance(node.input, dict) else None
-    program = argv[0] if isinstance(argv, list) and argv else None
-    if isinstance(program, str) and not may_run(envelope, program):
+    program = beyond_commands(envelope, executor, node.input)
+    if program is not None:
         yield f"its authority does not name the command {program}"
 
 

@@ -3,22 +3,25 @@
 The plan of a run stays frozen. A revision is kept with the grant that made it; the last one of a node counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pydantic import JsonValue
 
-from hostres.errors import HostlerError
+from hostres.errors import Code, HostlerError
 from store.contracts import Grant, GrantAction, Revision
+from store.envelopes import beyond_commands
 from store.limits import MIB
-from store.plans import CommandExecutor, PlannedNode
-from store.references import references
+from store.plans import AgentExecutor, CommandExecutor, PlannedNode
+from store.program_words import check_program
+from store.publication import SHORTER, impossible_name
+from store.references import references, resolve
+from store.terms import Envelope
 from store.values import Domain, canonical, digest_bytes
+from store.words import words_of
 
 LARGEST_BYTES: Final = MIB
 """Of the canonical form of a corrected input; what is larger belongs into a file that it names."""
-COMMAND_WORDS: Final = frozenset({"argv", "env", "stdin", "value"})
-"""What the input of a command is made of."""
 
 
 def revisions(grants: Iterable[Grant]) -> dict[str, Revision]:
@@ -40,31 +43,69 @@ def revised(planned: PlannedNode, revision: Revision) -> PlannedNode:
     return planned.model_copy(update={"input": revision.input})
 
 
+def completed(planned: PlannedNode, given: JsonValue) -> JsonValue:
+    """Return the whole new input of a node: of a program, what *given* leaves out stays as it is.
+
+    Args:
+        planned: The node as it is now.
+        given: What a person gave.
+
+    """
+    if not isinstance(planned.executor, CommandExecutor | AgentExecutor) or not isinstance(given, dict):
+        return given
+    return {**(planned.input if isinstance(planned.input, dict) else {}), **given}
+
+
 def input_sha256(value: JsonValue) -> str:
     """Return the digest of a corrected input, references and all, by which the log names it."""
     return digest_bytes(Domain.INPUT, canonical(value))
 
 
-def misfit(planned: PlannedNode, value: JsonValue) -> str | None:
-    """Say why *value* cannot be the input of *planned*, None if it can.
+def check_revision(
+    planned: PlannedNode,
+    value: JsonValue,
+    *,
+    folder: str,
+    envelope: Envelope | None = None,
+    outputs: Mapping[str, JsonValue],
+) -> None:
+    """Refuse what cannot be the input of *planned*, as a plan with it would be refused.
 
     What it depends on stays as it is: a revision waits for the same nodes, and the same nodes wait for it.
+
+    Args:
+        planned: The node as it is now.
+        value: Its whole new input, with references.
+        folder: Of the run; relative paths belong there.
+        envelope: What the node may do at most.
+        outputs: Of the nodes it depends on, as far as they have one: what is referred to can be looked at then.
+
+    Raises:
+        HostlerError: invalid-data.
+
     """
-    try:
-        size = len(canonical(value))
-        used = {reference.node for reference in references(value)}
-    except HostlerError as error:
-        return error.what
+    size = len(canonical(value))
+    used = {reference.node for reference in references(value)}
     limit = min(LARGEST_BYTES, planned.policy.max_input_bytes)
     if size > limit:
-        return f"it has {size} bytes, {limit} are allowed"
+        raise _refusal(f"it has {size} bytes, {limit} are allowed", "put what is large into a file and name that")
     other = sorted(used - {*planned.dependencies})
     if other:
-        return f"it refers to node {other[0]}, which {planned.key} does not depend on"
-    if isinstance(planned.executor, CommandExecutor):
-        if not isinstance(value, dict) or not value.keys() <= COMMAND_WORDS:
-            return f"the input of a command is an object of {', '.join(sorted(COMMAND_WORDS))}"
-        argv = value.get("argv")
-        if not isinstance(argv, list) or not argv:
-            return "its argv is no list of words"
-    return None
+        what = f"it refers to node {other[0]}, which {planned.key} does not depend on"
+        raise _refusal(what, f"refer to {', '.join(planned.dependencies) or 'no node'}")
+    executor = planned.executor
+    given = resolve(value, outputs) if used <= outputs.keys() else None
+    if isinstance(executor, CommandExecutor | AgentExecutor):
+        check_program(executor, value)
+        if given is not None:
+            words_of(executor, value, given)
+    beyond = None if envelope is None else beyond_commands(envelope, executor, value)
+    if beyond is not None:
+        raise _refusal(f"its authority does not name the command {beyond}", "use one of its commands")
+    impossible = impossible_name(folder, planned.policy.publishes, value)
+    if impossible is not None:
+        raise _refusal(impossible, SHORTER)
+
+
+def _refusal(what: str, todo: str) -> HostlerError:
+    return HostlerError(Code.INVALID_DATA, what, todo)

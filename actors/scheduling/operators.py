@@ -190,7 +190,7 @@ def _ruled_again(turn: Turn, request: Request, node: NodeState | None) -> Accept
     elif node is not None and (awaits_approval(node.record) or (node.family.is_gate and node.evidence_due)):
         refused = evidence_refusal(request)
     if node is not None and refused is None and _runs_again(request, node):
-        refused = code_is_lacking(state, node) or revising.misfit_of(node, request)
+        refused = code_is_lacking(state, node) or revising.misfit_of(state, node, request)
     if refused is None and isinstance(ruling, Accepted):
         refused = _budget_refuses(state, request, node)
     return refused if refused is not None and isinstance(ruling, Accepted) else ruling

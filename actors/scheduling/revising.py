@@ -2,26 +2,28 @@
 
 from typing import Any
 
-from actors.scheduling.state import NodeState
+from actors.scheduling.state import NodeState, RunState
 from actors.scheduling.turn import Turn
-from hostres.errors import Code
+from hostres.errors import Code, HostlerError
 from store.approvals import Refused
 from store.contracts import Request, RequestKind, Revision
-from store.revisions import input_sha256, misfit, revised
+from store.revisions import check_revision, input_sha256, revised
 
 
-def misfit_of(node: NodeState, request: Request) -> Refused | None:
+def misfit_of(state: RunState, node: NodeState, request: Request) -> Refused | None:
     """Refuse a correction whose input cannot be that of *node*."""
     if request.kind is not RequestKind.CORRECT:
         return None
-    why = misfit(node.planned, request.data["input"]) if "input" in request.data else "there is none"
-    if why is None:
-        return None
-    return Refused(
-        code=Code.INVALID_DATA,
-        what=f"the new input of node {node.key}: {why}",
-        todo=f"see `hostler show {request.run_id}` for what it is given now",
-    )
+    subject = f"the new input of node {node.key}"
+    if "input" not in request.data:
+        todo = f"see `hostler show {request.run_id}` for what it is given now"
+        return Refused(code=Code.INVALID_DATA, what=f"{subject}: there is none", todo=todo)
+    value, folder = request.data["input"], state.record.folder
+    try:
+        check_revision(node.planned, value, folder=folder, envelope=node.envelope, outputs=state.outputs)
+    except HostlerError as error:
+        return Refused(code=error.code, what=f"{subject}: {error.what}", todo=error.todo)
+    return None
 
 
 def revision_of(node: NodeState, request: Request) -> Revision:

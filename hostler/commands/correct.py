@@ -4,21 +4,27 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
+from actors.operations import Compute, Operation
 from hostler.asking import Subject
-from hostler.command_nodes import check_variable, check_word
+from hostler.checks import check_input
 from hostler.commands.answering import add_answer, answer
 from hostler.commands.arguments import command_parser
 from hostler.reading import read_json
+from hostler.refusals import about
+from hostler.run_code import find_code
+from hostler.templates import located_references
 from hostres.errors import Code, HostlerError
 from hostres.masking import own_mask
 from store.contracts import NodeRecord, RequestKind
-from store.plans import CommandExecutor, PlannedNode
+from store.envelopes import envelope_of
+from store.lifecycle import Status
+from store.plans import ComputeExecutor, OperationExecutor, PlannedNode
 from store.reader import Reader
-from store.revisions import misfit, revised, revisions
+from store.references import resolve
+from store.revisions import check_revision, completed, revised, revisions
 from store.values import canonical
-from store.words import secret_named
 
 if TYPE_CHECKING:
     from hostler.commands.arguments import Subparsers
@@ -37,8 +43,8 @@ def add(subparsers: "Subparsers") -> None:
         "--input",
         metavar="FILE",
         required=True,
-        help="its new input as JSON, which may refer to outputs as the old one may; of a command, argv, env, stdin or"
-        " value, and what is left out stays as it is",
+        help="its new input as JSON, which may refer to outputs as the old one may; of a command argv, env, stdin or"
+        " value, of an agent objective, argv, env or value, and what is left out stays as it is",
     )
 
 
@@ -63,36 +69,34 @@ def _input(reader: Reader, subject: Subject, key: str, given: JsonValue) -> Json
         HostlerError: invalid-data, if it cannot be that.
 
     """
-    planned = next(node for node in subject.plan.nodes if node.key == key)
+    nodes = {node.key: node for node in subject.plan.nodes}
     last = revisions(reader.grants(subject.run_id)).get(key)
-    value = _completed(revised(planned, last) if last is not None else planned, given)
-    why = misfit(planned, value)
-    if why is not None:
-        raise HostlerError(
-            Code.INVALID_DATA,
-            f"the new input of node {key}: {why}",
-            f"see `hostler show {subject.run_id} --json` for what it depends on",
+    planned = revised(nodes[key], last) if last is not None else nodes[key]
+    value = completed(planned, given)
+    outputs = {
+        name: reader.output(subject.run_id, name)
+        for name in planned.dependencies
+        if subject.nodes[name].status is Status.COMPLETED
+    }
+    named = f"the new input of node {key}"
+    try:
+        check_revision(
+            planned, value, folder=subject.run.record.folder, envelope=envelope_of(key, nodes), outputs=outputs
         )
+    except HostlerError as error:
+        raise about(named, error) from error
+    model = _model_of(reader, subject, planned)
+    if model is not None:
+        found = list(located_references(value))
+        known = {reference.node for _, reference in found} <= outputs.keys()
+        check_input(model, resolve(value, outputs) if known else value, [] if known else found, named)
     return value
 
 
-def _completed(planned: PlannedNode, given: JsonValue) -> JsonValue:
-    """Return *given* with those words of a command that it leaves as they are."""
-    if not isinstance(planned.executor, CommandExecutor) or not isinstance(given, dict):
-        return given
-    subject = f"node {planned.key}"
-    argv, env, stdin = given.get("argv", []), given.get("env") or {}, given.get("stdin")
-    for index, word in enumerate(argv if isinstance(argv, list) else []):
-        check_word(word, f"{subject}: argv[{index}]")
-    if not isinstance(env, dict):
-        raise HostlerError(Code.INVALID_DATA, f"{subject}: env is no object", "give names and their values")
-    for name, word in env.items():
-        check_variable(name, subject)
-        secret = secret_named(word)
-        if secret is None:
-            check_word(word, f"{subject}: env.{name}")
-        else:
-            check_variable(secret, f"{subject}: env.{name}")
-    if stdin is not None:
-        check_word(stdin, f"{subject}: stdin", text_only=True)
-    return {**(planned.input if isinstance(planned.input, dict) else {}), **given}
+def _model_of(reader: Reader, subject: Subject, planned: PlannedNode) -> type[BaseModel] | None:
+    """Return the model of the input of a node's code; None if it has none, or its code is lacking here."""
+    if not isinstance(planned.executor, OperationExecutor | ComputeExecutor):
+        return None
+    found = find_code(subject.run.record, subject.plan, reader.bundle, reader.home.bundles, nodes={planned.key})
+    codes: list[Operation | Compute] = [*found.operations.values(), *found.computes.values()]
+    return next((code.input_type for code in codes), None)

@@ -64,8 +64,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "store": {
         "What is planned and recorded": (
-            "contracts plans exact_plans policy terms workspace publication references words values records fields "
-            "patterns misfits amounts ids clock lazy_dataclass limits"
+            "contracts plans exact_plans policy terms workspace publication references words program_words values "
+            "records fields patterns misfits amounts ids clock lazy_dataclass limits"
         ),
         "What may happen": (
             "lifecycle transitions activation retrying revisions shapes"

@@ -1,14 +1,18 @@
 """A failed node gets another input: the same node, the same dependents, a plan of its own; the plan of the run stays."""
 
+import re
+
 import pytest
 
 from actors.actions import Dispatch, Judge
 from actors.messages import LeftoversEnded
+from hostres.errors import HostlerError
 from store.contracts import Request, RequestKind
 from store.lifecycle import RunStatus, Status
-from store.plans import CommandExecutor, PlannedNode
+from store.plans import AgentExecutor, CommandExecutor, PlannedNode
 from store.policy import FailureCode, Policy, Retry
-from store.revisions import LARGEST_BYTES, misfit
+from store.revisions import LARGEST_BYTES, check_revision, completed
+from store.terms import Envelope
 from tests.actors.support import HUMAN, RUN_ID, Drive, Model, dispatched, kinds, left, paid, planned, rule, writing
 
 NEW = {"path": "other.mp4"}
@@ -188,12 +192,89 @@ def test_an_input_that_cannot_be_the_nodes_is_refused_before_anything_changes(va
     assert given(correct(made, "a", {"from": {"$ref": {"node": "x", "path": ["by"]}}})) == [{"from": "x"}]
 
 
-def test_a_command_stays_a_command():
-    """The words of a command are corrected as the object that they are kept as."""
-    command = planned("a", executor=CommandExecutor(), input={"argv": ["false"]})
-    for value in (["true"], {"argv": []}, {"argv": "true"}, {"argv": ["true"], "cwd": "/"}, {"env": {}}):
-        assert misfit(command, value), value
-    assert misfit(command, {"argv": ["true"], "env": {"A": "b"}, "stdin": "x", "value": 1}) is None
+def wrong(node: PlannedNode, value, **more) -> str | None:
+    try:
+        check_revision(node, value, **({"folder": "/run", "outputs": {}} | more))
+    except HostlerError as error:
+        return f"{error.code}: {error.what}"
+    return None
+
+
+ARGV = {"$ref": {"node": "x", "path": ["word"]}}
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (["true"], "the input of a command is an object of argv, env, stdin, value"),
+        ({"argv": []}, "its argv is no list of words"),
+        ({"argv": "true"}, "its argv is no list of words"),
+        ({"env": {}}, "its argv is no list of words"),
+        ({"argv": ["true"], "cwd": "/"}, "the input of a command is an object of"),
+        ({"argv": [None]}, "argv[0] is nothing"),
+        ({"argv": ["a\0b"]}, "argv[0] holds a NUL"),
+        ({"argv": ["true"], "env": {"HOSTLER_RUN": "x"}}, "cannot be set"),
+        ({"argv": ["true"], "env": {"A": {"$secret": "HOSTLER_RUN"}}}, "cannot be set"),
+        ({"argv": ["true"], "stdin": 3}, "stdin is 3, not a text"),
+        ({"argv": ["rm"]}, "its authority does not name the command rm"),
+        ({"argv": ["true", {"$ref": {"node": "x", "path": ["words"]}}]}, "the output of node x has no $.words"),
+        ({"argv": ["true", {"$ref": {"node": "x"}}]}, "argv[1] is an object"),
+        ({"argv": ["true", ARGV], "env": {"A": {"$secret": "B"}}, "stdin": None, "value": None}, None),
+    ],
+)
+def test_a_command_stays_a_command(value, why):
+    """Each word is held to what a plan is held to, and a reference to what it leads to."""
+    command = planned("a", "x", executor=CommandExecutor(), input={"argv": ["false"]})
+    found = wrong(command, value, envelope=Envelope(commands=("true",)), outputs={"x": {"word": "text"}})
+    assert (found is None) if why is None else re.match(f"invalid-data: .*{re.escape(why)}", str(found))
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("text", "the input of an agent is an object of argv, env, objective, value"),
+        (None, "the input of an agent is an object of"),
+        ({"objective": "y", "argv": ["sh"], "q": 2}, "the input of an agent is an object of"),
+        ({"objective": "y"}, "its argv is no list of words"),
+        ({"objective": "y", "argv": None}, "its argv is no list of words"),
+        ({"argv": ["sh"]}, "objective is nothing, not a text"),
+        ({"objective": "", "argv": ["sh"]}, "its objective has 0 characters"),
+        ({"objective": 3, "argv": ["sh"]}, "objective is 3, not a text"),
+        ({"objective": "y", "argv": ["sh"], "env": ["A"]}, "env is no object"),
+        ({"objective": "y", "argv": ["sh"], "stdin": "x"}, "the input of an agent is an object of"),
+        ({"objective": "y", "argv": ["sh"], "env": {}, "value": {"q": 2}}, None),
+    ],
+)
+def test_an_agent_stays_an_agent(value, why):
+    """It keeps an objective, and its program if it has one; work that others take gets none."""
+    found = wrong(planned("a", executor=AgentExecutor(), input={}), value)
+    assert (found is None) if why is None else re.match(f"invalid-data: .*{re.escape(why)}", str(found))
+    external = planned("a", executor=AgentExecutor(external=True), input={})
+    assert wrong(external, {"objective": "y", "argv": None, "env": {}, "value": 1}) is None
+    for more in ({"argv": ["sh"]}, {"env": {"A": "b"}}):
+        assert (
+            wrong(external, {"objective": "y", **more})
+            == "invalid-data: argv and env are for its program, and it has none"
+        )
+
+
+def test_what_a_correction_of_a_program_leaves_out_stays_as_it_was():
+    """Of an agent as of a command; whatever else runs is given its input whole."""
+    before = {"argv": ["sh"], "env": {"A": "b"}, "objective": "x", "value": {"q": 1}}
+    agent = planned("a", executor=AgentExecutor(), input=before)
+    assert completed(agent, {"objective": "y"}) == {**before, "objective": "y"}
+    assert completed(agent, "text") == "text"
+    assert completed(planned("a", input={"n": 1}), {"m": 2}) == {"m": 2}
+
+
+def test_an_agent_that_cannot_be_asked_any_more_is_refused_by_whoever_owns_the_run():
+    """However the request came there; the node stays what it was."""
+    agent = planned("a", executor=AgentExecutor(), input={"argv": ["sh"], "objective": "x", "env": {}, "value": None})
+    made = begun(agent, writing("long"))
+    made.failed("a")
+    correct(made, "a", {"objective": "y"})
+    assert refusals(made, "a") == ["the new input of node a: its argv is no list of words"]
+    assert (made.status("a"), made.model.records["a"].revision) == (Status.FAILED, 0)
 
 
 def test_a_node_that_failed_before_it_had_a_plan_is_corrected_as_well():

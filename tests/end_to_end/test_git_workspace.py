@@ -16,6 +16,29 @@ printf '[{"id": "work", "type": "commit"}]' > "$HOSTLER_EVIDENCE"
 """
 
 
+AGENT = """\
+test "$(pwd)" = "$(git rev-parse --show-toplevel)"
+grep -q "\\"workspace\\":\\"$(pwd)\\""
+echo new > src/file
+git add --all
+git -c user.name=Ann -c user.email=ann@example.org commit --quiet --message work
+echo '{"status": "success", "evidence": [{"id": "work", "type": "commit"}]}'
+"""
+
+
+def test_what_an_agent_commits_goes_into_the_branch_as_well(tmp_path: Path) -> None:
+    repository = Repository.made(tmp_path / "code", src__old="old\n")
+    node = {
+        "key": "fix",
+        "executor": {"agent": {"objective": "mend it", "argv": ["sh", "-ec", AGENT], "effect": "project-mutation"}},
+        "workspace": {"repository": str(repository.folder), "base": "main"},
+        "evidence": [{"id": "work", "type": "commit"}],
+    }
+    hostler("run", graph(tmp_path, node))
+    assert (repository.folder / "src" / "file").read_text() == "new\n"
+    assert repository.status() == ""
+
+
 def test_what_a_command_commits_goes_into_the_branch_once_nothing_is_in_its_way(tmp_path: Path) -> None:
     repository = Repository.made(tmp_path / "code", src__old="old\n")
     (repository.folder / "src" / "old").write_text("a person's\n")

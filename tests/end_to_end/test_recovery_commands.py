@@ -1,6 +1,7 @@
 """People get a run that has failed to its end: with another input, from the command line."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,81 @@ def test_an_input_that_cannot_be_is_refused_before_anything_is_asked(
     assert main(wanted) == 5
     assert "agent:coder may not correct" in capsys.readouterr().err
     assert "revision" not in shown("-")["nodes"][0]
+
+
+AGENT = """\
+import json, sys
+asked = json.load(sys.stdin)
+done = asked["objective"] == "sweep" and asked["input"] == {"q": 1}
+print(json.dumps({"status": "success" if done else "failed", "summary": asked["objective"]}))
+"""
+
+
+def test_an_agent_that_is_asked_something_else_keeps_its_program_and_its_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the file leaves out stays as it was; what is no word of an agent is refused, and nothing is lost."""
+    words = {"objective": "fly", "argv": [sys.executable, "-c", AGENT]}
+    assert main(["run", graph(tmp_path, {"key": "do", "input": {"q": 1}, "executor": {"agent": words}})]) == 1
+    new = tmp_path / "new.json"
+    wanted = ["correct", "-", "do", "--input", str(new)]
+    for text in ("null", '"sweep"', '{"q": 2}', '{"objective": ""}', '{"argv": null}', '{"stdin": "x"}'):
+        new.write_text(text)
+        assert main(wanted) == 2, text
+        assert "the new input of node do: " in capsys.readouterr().err
+    new.write_text('{"objective": "sweep"}')
+    assert main(wanted) == 0
+    assert main(["resume", "-"]) == 0
+
+
+COUNTING = """\
+from pydantic import BaseModel
+from hostler import Policy, operation, workflow
+
+class Number(BaseModel):
+    n: int
+
+@operation("test.begin", version=1, policy=Policy(effect="pure"))
+def begin(ctx, input: Number) -> Number:
+    return input
+
+@operation("test.count", version=1, policy=Policy(effect="pure"))
+def count(ctx, input: Number) -> Number:
+    if input.n < 5:
+        raise ValueError("too few")
+    return Number(n=input.n + 1)
+
+@workflow("counting", version=1)
+def counting(build):
+    begun = build.call(begin, key="begin", input={"n": 1})
+    return build.call(count, key="count", input={"n": begun["n"]})["n"]
+"""
+
+
+def test_an_input_that_an_operation_does_not_take_is_refused_when_it_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As when the workflow is compiled, and by what its references lead to."""
+    path = tmp_path / "counting.py"
+    path.write_text(COUNTING)
+    assert main(["run", str(path)]) == 1
+    new = tmp_path / "new.json"
+    for text, why in (
+        ('"text"', "an object"),
+        ('{"n": "x"}', "input.n"),
+        ('{"m": 7}', "input.m is no field of it"),
+        ('{"n": {"$ref": {"node": "begin", "path": []}}}', "input.n"),
+        ('{"n": {"$ref": {"node": "begin", "path": ["m"]}}}', "the output of node begin has no"),
+    ):
+        new.write_text(text)
+        capsys.readouterr()
+        assert main(["correct", "-", "count", "--input", str(new)]) == 2, text
+        line = capsys.readouterr().err
+        assert "the new input of node count: " in line
+        assert why in line
+    new.write_text('{"n": 7}')
+    assert main(["correct", "-", "count", "--input", str(new)]) == 0
+    assert main(["resume", "-"]) == 0
 
 
 def hangs_once(marker: Path) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hostler import Host, workflow
+from hostler import Budget, Host, RunLimits, workflow
 from hostler.config import Config
 from hostres.errors import Code, HostlerError
 from store.home import Home
@@ -92,6 +92,21 @@ def test_an_agent_is_asked_in_json_and_its_answer_is_the_output():
     assert sorted(outcome.outputs) == ["evidence", "output", "summary"]
     with reader() as look:
         assert spending(list(look.events(run.run_id))) == [{"change": "spend", "amount": {"tokens": 3, "cost": "0.1"}}]
+
+
+def test_an_agent_starts_with_what_it_asks_for_or_not_at_all():
+    """Its budget is reserved as a command's is: down to its minimum where no more is left, and it is told how much."""
+    agent = script(ECHO + "print(json.dumps({'status': 'success', 'output': asked['budget']}))")
+
+    @workflow("asking", version=1, limits=RunLimits(budget=Budget(tokens=50)))
+    def asking(build, minimum: int):
+        demand = {"ask": {"tokens": 100}, "minimum": {"tokens": minimum}}
+        return build.agent("do it", key="work", argv=agent, budget=demand)["output"]
+
+    with Host(release_at_rest=True) as host:
+        outcome = host.submit(asking, minimum=20).wait(timeout=60)
+        assert (outcome.status, outcome.outputs["tokens"]) == (RunStatus.COMPLETED, 50)
+        assert host.submit(asking, minimum=100).wait(timeout=60).status is RunStatus.BUDGET_EXHAUSTED
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hostler.authority_keys import ACTIONS, EFFECTS, PREPARATIONS, VERDICTS
+from hostler.authority_keys import ACTIONS, BY_RECEIPT, EFFECTS, NEVER_ASKED, PREPARATIONS, VERDICTS
 from hostler.compiler import compile_workflow
 from hostler.host import Host
 from hostler.loading import load
@@ -14,6 +14,7 @@ from store.contracts import EventKind
 from store.lifecycle import RunStatus
 from store.policy import Effect, PreparationKind
 from store.reader import Reader
+from store.receipts import USES
 from store.rules import Action, Verdict
 from tests.end_to_end.support import command, graph
 
@@ -36,6 +37,12 @@ def test_the_words_of_the_file_are_those_of_the_rules() -> None:
     assert tuple(Action) == ACTIONS
     assert tuple(Effect) == EFFECTS
     assert tuple(PreparationKind) == PREPARATIONS
+
+
+def test_a_rule_may_ask_where_somebody_can_be_asked() -> None:
+    """Effects and preparations wait for an approval; for what a receipt is for, a person gives one to somebody else."""
+    assert set(Action) == {*NEVER_ASKED, *BY_RECEIPT, Action.PREPARE, Action.EFFECT}
+    assert set(USES.values()) == BY_RECEIPT
 
 
 RULE = '[[authority.rule]]\nid = "mine"\naction = "effect"\n'

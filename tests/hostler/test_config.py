@@ -229,6 +229,15 @@ def test_rules_come_before_the_default_ones_and_each_field_narrows_them(write: W
             '[authority]\nrule = [\n  { id = "a", verdict = "ask" },\n  { id = "b", verdict = "ask", effekt = 1 },\n]\n',
             "line 4: ",
         ),
+        (
+            RULE + 'action = "cancel"\n',
+            'line 3: authority.rule[0].verdict: nobody can be asked for the action cancel; write "deny", which it would',
+        ),
+        (RULE + 'action = "work"\nprincipal = "agent"\n', "nobody can be asked for the action work"),
+        (
+            RULE + 'action = "retry"\nprincipal = "human"\n',
+            "nobody can be asked for the action retry by people",
+        ),
         ("\n" + RULE * 1001, "line 3002: there are 1,001 rules, more than 1,000"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from hostler.compiler import compile_workflow
+from hostler.graph_files import Agent, Command, Node
 from hostler.loading import load
 from hostres.errors import Code, HostlerError
 from store.plans import AgentExecutor, CommandExecutor, GateExecutor
@@ -201,3 +202,102 @@ def test_an_agent_is_authored_with_or_without_a_program(tmp_path: Path) -> None:
     assert (second.policy.max_output_bytes, second.policy.retry.attempts) == (5000, 2)
     wrong = {**document, "nodes": [{"key": "a", "executor": {"agent": {"argv": ["x"]}}}]}
     assert "nodes[0].executor.agent.objective is missing" in refusal(write(tmp_path, wrong))
+
+
+WORDS: dict[str, dict[str, Any]] = {
+    "command": {
+        "argv": ["false"],
+        "env": {"A": "b"},
+        "cwd": "work",
+        "stdin": "text",
+        "outputs": {"out": "out.txt"},
+        "claims": {"cpu": 1},
+        "effect": "project-mutation",
+        "resume": "verified-receipt",
+        "max_seconds": 7,
+        "retry": {"attempts": 2},
+        "heartbeat": {"seconds": 5},
+        "budget": {"ask": {"tokens": 5}},
+    },
+    "agent": {
+        "objective": "something else",
+        "argv": ["false"],
+        "env": {"A": "b"},
+        "cwd": "work",
+        "claims": {"cpu": 1},
+        "effect": "project-mutation",
+        "resume": "verified-receipt",
+        "max_seconds": 7,
+        "max_output_bytes": 7,
+        "retry": {"attempts": 2},
+        "budget": {"ask": {"tokens": 5}},
+    },
+}
+OF_A_NODE: dict[str, Any] = {
+    "label": "Do it",
+    "after": ["before"],
+    "input": {"n": 1},
+    "priority": 3,
+    "parent": "before",
+    "owner": {"role": "coder", "id": "ada"},
+    "budget": {"tokens": 5},
+    "authority": {"actions": ["local-derived-write"], "commands": ["true"]},
+    "evidence": [{"id": "work", "type": "commit"}],
+    "workspace": {"repository": "code", "base": "main"},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        *((kind, word) for kind, model in (("command", Command), ("agent", Agent)) for word in model.model_fields),
+        *(
+            (kind, word)
+            for kind in ("command", "agent")
+            for word in Node.model_fields
+            if word not in {"key", "executor"}
+        ),
+    ],
+)
+def test_each_word_of_a_program_makes_another_plan(tmp_path: Path, kind: str, word: str) -> None:
+    """No word is taken that does nothing."""
+    program = {"argv": ["true"], **({"objective": "do it"} if kind == "agent" else {})}
+
+    def planned(words: dict[str, Any], **more: Any) -> Any:
+        nodes = [{"key": "before", "executor": {"gate": "merge"}}, {"key": "a", "executor": {kind: words}, **more}]
+        return compiled(write(tmp_path, {"workflow": {"id": "demo"}, "nodes": nodes})).plan.nodes[-1]
+
+    changed_plans = [planned(program | {word: WORDS[kind][word]})] if word in WORDS[kind] else []
+    changed_plans += [planned(program, **{word: OF_A_NODE[word]})] if word in OF_A_NODE else []
+    assert changed_plans
+    assert planned(program) not in changed_plans
+
+
+@pytest.mark.parametrize("word", [word for word in Node.model_fields if word not in {"key", "executor"}])
+@pytest.mark.parametrize("executor", [{"operation": "files.publish@1"}, {"gate": "merge"}])
+def test_each_word_of_another_node_makes_another_plan_or_is_refused(
+    tmp_path: Path, executor: dict[str, str], word: str
+) -> None:
+    """Of a gate nothing runs: it has no priority and no workspace, and brings nothing but an approval."""
+    never = {"priority": "and has no priority", "workspace": "and has no workspace", "evidence": "can never be brought"}
+    given = {"source": "a", "target": "b"}
+    wide = {"actions": ["files.publish"]}
+    changes = {**OF_A_NODE, "input": {**given, "target": "c"}, "authority": wide}
+
+    def planned(**more: Any) -> Any:
+        last = {"key": "a", "executor": executor, "input": given, **more}
+        nodes = [{"key": "before", "executor": {"gate": "merge"}}, last]
+        return compiled(write(tmp_path, {"workflow": {"id": "demo"}, "nodes": nodes})).plan.nodes[-1]
+
+    if "gate" in executor and word in never:
+        with pytest.raises(HostlerError, match=never[word]):
+            planned(**{word: changes[word]})
+    else:
+        assert planned() != planned(**{word: changes[word]})
+
+
+def test_work_that_others_take_has_no_worktree(tmp_path: Path) -> None:
+    """Its worker is given a private folder; an agent with a program works in a worktree as a command does."""
+    workspace = {"repository": "code", "base": "main"}
+    graph = node(executor={"agent": {"objective": "do it"}}, workspace=workspace)
+    assert "node a: an agent without argv has no worktree" in refusal(write(tmp_path, graph))

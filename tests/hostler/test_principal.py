@@ -40,7 +40,7 @@ def test_a_node_cannot_pass_for_another_agent() -> None:
     assert principal({"HOSTLER_PRINCIPAL": "other", "HOSTLER_NODE": "cut"}, []) == "agent:cut"
 
 
-@pytest.mark.parametrize("text", ["", "human:", "two words", "line\nbreak", "x" * 256])
+@pytest.mark.parametrize("text", ["", "human:", "two words", "line\nbreak", "x" * 256, "a\udcff"])
 def test_an_unusable_name_is_refused(text: str) -> None:
     with pytest.raises(HostlerError) as caught:
         principal({"HOSTLER_PRINCIPAL": text}, [])

@@ -100,6 +100,13 @@ def test_the_same_worker_gets_the_identical_work_and_another_one_the_next(run_id
     assert proved(run_id)
 
 
+def test_a_worker_is_told_what_was_reserved_for_its_work():
+    """Not all that the budget of its node has left."""
+    demand = {"ask": {"tokens": 30}}
+    stored(budget=demand, terms={"budget": {"tokens": 100}})
+    assert taken(Worker("ann")).request["budget"]["tokens"] == 30
+
+
 def test_a_result_settles_its_work_and_the_same_one_again_gets_the_same_answer(run_id):
     """G18: `submit` twice with one key; an altered one is a conflict, and so is a stale beat."""
     ann = Worker("ann")

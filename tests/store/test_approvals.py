@@ -102,6 +102,44 @@ def test_anybody_may_work_unless_a_rule_denies_it() -> None:
         assert isinstance(judge(request, Standing(status=status, plan_sha256=SHA), rules=denied), Refused)
 
 
+PERSON = "a person must do it, from a shell that no node of a run has started"
+OF_RULE = "rule mine of [authority] in the configuration"
+
+
+@pytest.mark.parametrize(
+    ("kind", "principal", "rule", "todo"),
+    [
+        (RequestKind.CANCEL, "human:ada", {"verdict": Verdict.DENY}, f"{OF_RULE} denies it to people: change it"),
+        (RequestKind.CANCEL, "human:ada", {"verdict": Verdict.ASK}, f"{OF_RULE} asks, and there is nobody to ask: "),
+        (RequestKind.RETRY, "human:ada", {"verdict": Verdict.ASK}, f"{OF_RULE} asks, and there is nobody to ask: "),
+        (RequestKind.APPROVE, "human:ada", {"verdict": Verdict.DENY}, f"{OF_RULE} denies it to people: change it"),
+        (RequestKind.CANCEL, "agent:x", {"verdict": Verdict.DENY}, f"{OF_RULE} denies it to people: change it"),
+        (RequestKind.CANCEL, "agent:x", {"verdict": Verdict.DENY, "principal_kind": "agent"}, PERSON),
+        (RequestKind.CANCEL, "agent:x", None, f"{PERSON}; or the owner of its parent, lead"),
+        (RequestKind.CANCEL, "agent:x", {"verdict": Verdict.DENY, "principal_kind": "human"}, OF_RULE),
+        (RequestKind.SETTLE, "agent:x", None, PERSON),
+        (
+            RequestKind.RETRY,
+            "agent:x",
+            {"verdict": Verdict.ASK, "principal_kind": "agent"},
+            "ask a person for a receipt",
+        ),
+    ],
+)
+def test_who_may_not_is_told_who_may_and_where_nobody_may_which_rule_says_so(
+    kind: RequestKind, principal: str, rule: dict[str, Any] | None, todo: str
+) -> None:
+    """A person is not sent to another shell by a rule that is about people."""
+    rules = (*([] if rule is None else [Rule(id="mine", **rule)]), *DEFAULT_RULES)
+    request = request_of(RUN, kind, node="a", plan_sha256=SHA, principal=principal, data={"input": 1, "revision": 0})
+    standing = Standing(status=FITTING[kind], plan_sha256=SHA, matter=Matter(parents_owner="lead"))
+    refused = judge(request, standing, rules=rules)
+    assert isinstance(refused, Refused)
+    assert refused.todo.startswith(todo)
+    assert (PERSON in refused.todo) is todo.startswith(PERSON)
+    assert ("lead" in refused.todo) is ("lead" in todo)
+
+
 @pytest.mark.parametrize(
     ("kind", "data"),
     [(RequestKind.BUDGET, {}), (RequestKind.BUDGET, {"add": {"cost": "0"}}), (RequestKind.SETTLE, {"spent": {"x": 1}})],

@@ -6,7 +6,7 @@ import pytest
 
 from hostres.errors import Code, HostlerError
 from store.envelopes import beyond_keys, envelope_of, may_run, owns, problems
-from store.plans import CommandExecutor, GateExecutor, GraphPlan, OperationExecutor, PlannedNode
+from store.plans import AgentExecutor, CommandExecutor, GateExecutor, GraphPlan, OperationExecutor, PlannedNode
 from store.policy import Effect, Policy
 from store.records import graph_plan_sha256
 from store.terms import Envelope, Provider, Terms
@@ -123,6 +123,14 @@ def test_siblings_never_own_the_same_also_not_in_another_case(one: str, other: s
             {"executor": CommandExecutor(), "input": {"argv": ["make"]}, "effect": Effect.LOCAL_DERIVED_WRITE},
             None,
         ),
+        (
+            {"executor": AgentExecutor(), "input": {"argv": ["sh", "-c"]}, "effect": Effect.LOCAL_DERIVED_WRITE},
+            "its authority does not name the command sh",
+        ),
+        ({"executor": AgentExecutor(), "input": {"argv": ["make"]}, "effect": Effect.LOCAL_DERIVED_WRITE}, None),
+        ({"executor": AgentExecutor(external=True), "input": {"argv": None}}, None),
+        ({"executor": CommandExecutor(), "input": {"argv": [7]}}, "its authority does not name the command 7"),
+        ({"executor": CommandExecutor(), "input": {"argv": [{"$ref": {"node": "b"}}]}}, None),
     ],
 )
 def test_what_a_node_does_is_named_in_its_envelope_or_its_ancestors(doing: dict[str, Any], says: str | None) -> None:
