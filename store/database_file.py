@@ -170,7 +170,7 @@ def _refuse_what_is_no_file(database: Path) -> None:
     """
     for end in ("", *BESIDE):
         name = f"{database}{end}"
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # what cannot be looked at, whoever opens it will say
             mode = os.lstat(name).st_mode
             if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
                 what = f"{name} is {_KINDS.get(stat.S_IFMT(mode), 'no file')}, not the file of a run store"
