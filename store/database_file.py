@@ -174,9 +174,7 @@ def _refuse_what_is_no_file(database: Path) -> None:
             mode = os.lstat(name).st_mode
             if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
                 what = f"{name} is {_KINDS.get(stat.S_IFMT(mode), 'no file')}, not the file of a run store"
-                raise HostlerError(
-                    Code.UNSAFE_STATE, what, "move it away; to start anew, leave nothing under that name"
-                )
+                raise HostlerError(Code.UNSAFE_STATE, what, "move it away")
 
 
 def _refuse_log_beside_nothing(database: Path, size: int) -> None:
