@@ -109,7 +109,7 @@ class RunStore(Shell):
                 if follower is not None and follower.reply_to == message.reply_to:
                     del self._followers[message.run_id]
             case Ping():
-                tell(message.reply_to, Pong())
+                tell(message.reply_to, Pong(gone=self._gone()))
             case Woken():
                 self._flush()
                 self._tell_lost()
