@@ -269,7 +269,14 @@ class Ping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pong:
-    """The run store takes messages."""
+    """The run store takes messages.
+
+    Attributes:
+        gone: Why no write of this host may count any more; None as long as all is there.
+
+    """
+
+    gone: HostlerError | None = None
 
 
 # --- to the timer, the machine's resources, authority -------------------------------------------------------------

@@ -109,7 +109,7 @@ class RunStore(Shell):
                 if follower is not None and follower.reply_to == message.reply_to:
                     del self._followers[message.run_id]
             case Ping():
-                tell(message.reply_to, Pong())
+                tell(message.reply_to, Pong(gone=self._gone()))
             case Woken():
                 self._flush()
                 self._tell_lost()
@@ -154,11 +154,8 @@ class RunStore(Shell):
         """Say what is missing without which no write of this host may count."""
         if not self._identity.still_there():
             what = f"the file of this host ({self._identity.host_id}) is gone from the state folder"
-        elif not self._store.still_there():
-            what = "runs.db was removed or replaced under this host"
-        else:
-            return None
-        return HostlerError(Code.OWNERSHIP_LOST, what, "start again; what is stored can be resumed")
+            return HostlerError(Code.OWNERSHIP_LOST, what, "start again; what is stored can be resumed")
+        return None if self._store.still_there() else Store.gone()
 
     def _create(self, message: CreateRun) -> None:
         record = message.record

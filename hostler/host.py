@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 
 import pykka
 
-from actors.host_messages import Adopt, CreateRefused, CreateRun, Ping, RunLost, Woken
+from actors.host_messages import Adopt, CreateRefused, CreateRun, Ping, Pong, RunLost, Woken
 from actors.mailbox import Mailbox
 from actors.messages import Drain
 from actors.operations import Compute, Operation
@@ -312,13 +312,26 @@ class Host:
             within_s: Seconds to wait for their answer.
 
         """
+        return self._pong(within_s) is not None
+
+    def lost_files(self, *, within_s: float) -> HostlerError | None:
+        """Say why no write of this host may count any more; None if all is there, or nobody answers in time.
+
+        Args:
+            within_s: Seconds to wait for the answer.
+
+        """
+        pong = self._pong(within_s)
+        return None if pong is None else pong.gone
+
+    def _pong(self, within_s: float) -> Pong | None:
         mailbox = Mailbox()
         try:
             self._tell(Ping(reply_to=mailbox))
-            mailbox.get(timeout=within_s)
+            found = mailbox.get(timeout=within_s)
         except HostlerError:
-            return False
-        return True
+            return None
+        return found if isinstance(found, Pong) else None
 
     def close(self) -> None:
         """Hand every run back and end; waits for what runs to stop."""

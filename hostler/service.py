@@ -29,6 +29,8 @@ HURRIED_S: Final = 1.0
 RETRY_S: Final = (1.0, 5.0, 30.0)
 """After what could not be had (a full disk, a busy store) the service looks again, at last every half minute."""
 ANSWERS_WITHIN_S: Final = 5.0
+KNOWS_WITHIN_S: Final = 1.0
+"""A run store that is busy for longer with its disk finds out by itself, before its next write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class Service:
         self._failed_looks = 0
         self._stopping = False
         self._worn = False
+        self._gone: HostlerError | None = None
 
     def run(self) -> HostlerError | None:
         """Work until told to stop.
@@ -104,7 +107,7 @@ class Service:
                 message = self._next()
                 if message is not None:
                     self._handle(message)
-                broken = next((host.gave_up for host in self._hosts if host.gave_up is not None), None)
+                broken = next((host.gave_up for host in self._hosts if host.gave_up is not None), self._gone)
                 if broken is not None:
                     self._log.warn("gave-up", code=broken.code.value, message=broken.what)
                     return broken
@@ -160,6 +163,9 @@ class Service:
     def _look(self) -> None:
         """Take up what is to be done and can be."""
         if self._stopping:
+            return
+        self._gone = self._hosts[-1].lost_files(within_s=KNOWS_WITHIN_S)
+        if self._gone is not None:  # what is asked of it stands in other files than those that it has open
             return
         try:
             if self._worn:

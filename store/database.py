@@ -11,6 +11,7 @@ from typing import Final
 from hostres.errors import Code, HostlerError
 from store.database_file import BUSY_SECONDS, Connection, approach, connect, look, nobody_can_write
 from store.faults import found_damage, read_only, refuse_if_damaged, translated
+from store.open_files import OpenFiles, as_if_in_use
 from store.turns import Turns
 from store.versions import refuse_misfit
 
@@ -20,6 +21,7 @@ LOG_BYTES_KEPT: Final = 4 << 20
 
 _PAGES_TO_CHECKPOINT: Final = 2000
 """SQLite's own checkpoint, after each commit from here on: for programs that only post a request. See `log_size`."""
+_LOOK: Final = "SELECT 1 FROM sqlite_schema LIMIT 1"
 _FIRST_PAUSE_S: Final = 0.00002
 _LONGEST_PAUSE_S: Final = 0.001
 
@@ -30,7 +32,7 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA cell_size_check = ON")
 
 
-def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connection:
+def open_writer(database: Path, known: int, *, create: bool) -> Connection:
     """Open the run store for writing; its schema is not yet looked at.
 
     Args:
@@ -63,6 +65,10 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
             connection.execute("PRAGMA fullfsync = ON")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
             connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT}")
+            _until_free(
+                connection, "SELECT 1 FROM sqlite_schema LIMIT 1", time.monotonic() + BUSY_SECONDS
+            )  # opens the log
+            connection.files = OpenFiles(database)
         except BaseException:
             close_writer(connection, database)
             raise
@@ -70,17 +76,14 @@ def open_writer(database: Path, known: int, *, create: bool) -> sqlite3.Connecti
 
 
 def close_writer(connection: sqlite3.Connection, database: Path) -> None:
-    """Close a connection from `open_writer`; the last one moves the log into the file, unless that is damaged."""
-    if found_damage(database) is None:
+    """Close a connection from `open_writer`.
+
+    The last one moves the log into the file, unless that is damaged, or is not the file that the log belongs to.
+    """
+    files = connection.files if isinstance(connection, Connection) else None
+    stays = found_damage(database) is not None or (files is not None and files.log_must_stay())
+    with as_if_in_use(database) if stays else contextlib.nullcontext():
         connection.close()
-        return
-    # As long as somebody looks, SQLite leaves the log where it is; and who only looks cannot move it.
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(look(database, untouched=False)) as looking:
-        looking.execute("BEGIN")
-        with contextlib.suppress(sqlite3.Error):
-            looking.execute("SELECT count(*) FROM sqlite_schema")
-        connection.close()
-    connection.close()
 
 
 @contextlib.contextmanager
@@ -119,7 +122,7 @@ def open_reader(database: Path, known: int) -> sqlite3.Connection | None:
         connection = connect(database, "mode=ro", timeout=BUSY_SECONDS)
         try:
             try:
-                connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
+                connection.execute(_LOOK)
             except sqlite3.OperationalError:
                 if not nobody_can_write(database):
                     raise
@@ -221,7 +224,7 @@ def reading(connection: sqlite3.Connection, database: Path) -> Iterator[None]:
         connection.execute("BEGIN")
         try:
             # The snapshot begins with the first look, which waits where another program recovers the log.
-            _until_free(connection, "SELECT 1 FROM sqlite_schema LIMIT 1", time.monotonic() + BUSY_SECONDS)
+            _until_free(connection, _LOOK, time.monotonic() + BUSY_SECONDS)
             yield
         finally:
             roll_back(connection)

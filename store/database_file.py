@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sqlite3
+import stat
 import struct
 import threading
 from pathlib import Path
@@ -12,6 +13,7 @@ from urllib.parse import quote_from_bytes
 from hostres.errors import Code, HostlerError
 from hostres.folders import check_private_file
 from store.faults import damaged_file, translated
+from store.open_files import OpenFiles
 from store.turns import Turns
 from store.versions import newer_schema
 
@@ -25,14 +27,26 @@ _MAGIC: Final = b"SQLite format 3\0"
 _HEADER: Final = struct.Struct(">60xi4xI")  # user_version at byte 60, application_id at byte 68
 _HEADER_BYTES: Final = 100
 
+BESIDE: Final = ("-wal", "-shm", "-journal")
+"""What SQLite adds to the name of a file for those that it makes beside it."""
+
+_KINDS: Final = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
 _opened: Final[set[str]] = set()
 _opening: Final = threading.Lock()
 
 
 class Connection(sqlite3.Connection):
-    """A connection that, if it writes, takes turns with those of other processes."""
+    """A connection that, if it writes, takes turns with those of other processes, and knows its files."""
 
     turns: Turns | None = None
+    files: OpenFiles | None = None
 
     def close(self) -> None:
         """Close it, and leave the queue of those who write."""
@@ -78,9 +92,6 @@ def _peek(database: Path, known: int) -> bool:
         header = file.read(_HEADER_BYTES)
     log = log_bytes(database)
     if not header:
-        # SQLite writes into the file before it makes a log, and would throw away a log that it finds beside nothing
-        if log and not database.stat().st_size:
-            raise damaged_file(database, "it is empty, but its log is not")
         return False
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
         raise damaged_file(database, "it is not a run store")
@@ -150,10 +161,38 @@ def _create(database: Path) -> None:
         os.close(fd)
 
 
+def _refuse_what_is_no_file(database: Path) -> None:
+    """Refuse a FIFO, a device, a socket or a folder under one of the names: SQLite would wait for it, or write into it.
+
+    Raises:
+        HostlerError: unsafe-state, naming it.
+
+    """
+    for end in ("", *BESIDE):
+        name = f"{database}{end}"
+        with contextlib.suppress(OSError):  # what cannot be looked at, whoever opens it will say
+            mode = os.lstat(name).st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+                what = f"{name} is {_KINDS.get(stat.S_IFMT(mode), 'no file')}, not the file of a run store"
+                raise HostlerError(Code.UNSAFE_STATE, what, "move it away")
+
+
+def _refuse_log_beside_nothing(database: Path, size: int) -> None:
+    """Refuse an empty file that has a log: SQLite writes into a file before it makes its log, and would drop that one.
+
+    Raises:
+        HostlerError: unsafe-state.
+
+    """
+    if not size and log_bytes(database) and not database.stat().st_size:
+        raise damaged_file(database, "it is empty, but its log is not")
+
+
 def approach(database: Path, known: int, *, create: bool) -> bool:
     """Check the file before SQLite touches it; say whether there is anything in it."""
     place = os.path.realpath(database)
     with _opening:
+        _refuse_what_is_no_file(database)
         if create:
             _create(database)
         try:
@@ -161,6 +200,7 @@ def approach(database: Path, known: int, *, create: bool) -> bool:
         except FileNotFoundError:
             _refuse_log_alone(database)
             return False
+        _refuse_log_beside_nothing(database, size)
         if place in _opened:
             return size > 0
         try:

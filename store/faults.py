@@ -44,13 +44,20 @@ def store_error(error: sqlite3.Error | UnicodeDecodeError, database: Path) -> Ho
         what = f"{database} cannot be opened"
         return HostlerError(Code.UNAVAILABLE, what, "check that its folder is yours and on a working disk")
     if primary == sqlite3.SQLITE_IOERR:
-        what = f"{database} cannot be read or written: {getattr(error, 'sqlite_errorname', error)}"
-        return HostlerError(Code.UNAVAILABLE, what, "check the disk, then go on; nothing acknowledged is lost")
+        return _not_read(error, database)
     if primary in _DAMAGE or (primary == sqlite3.SQLITE_ERROR and str(error).startswith(_OTHER_FILE)):
         return note_damage(database, str(error))
     if _is_undecodable(error):
         return note_damage(database, _NOT_TEXT)
     return HostlerError(Code.INTERNAL, f"{database}: {error}", "report it with the output of `hostler doctor`")
+
+
+def _not_read(error: sqlite3.Error, database: Path) -> HostlerError:
+    if error.sqlite_errorcode == sqlite3.SQLITE_IOERR_SHORT_READ:
+        what = f"{database} or its log ends before what was written into it: it was removed or cut short while in use"
+        return HostlerError(Code.UNAVAILABLE, what, "end the programs that use it, then go on")
+    what = f"{database} cannot be read or written: {getattr(error, 'sqlite_errorname', error)}"
+    return HostlerError(Code.UNAVAILABLE, what, "check the disk, then go on; nothing acknowledged is lost")
 
 
 def no_room(what: str) -> HostlerError:

@@ -46,6 +46,23 @@ def encode(model: Contract) -> bytes:
     return canonical(document(model)) if exact is None else exact
 
 
+def is_written(model: Contract, data: bytes) -> bool:
+    """Say whether *data* are canonical bytes of *model*, which was read from them.
+
+    A program that knew fewer fields left out those that it did not know. So what is left out stands for its default,
+    and nothing that was stored is ever written anew because there is a new field; its digest is of what was stored.
+
+    Args:
+        model: From `decode`, so that it knows which fields it was given.
+        data: The stored bytes.
+
+    Raises:
+        HostlerError: invalid-data, for JSON inside it that is no JSON value.
+
+    """
+    return encode(model) == data or canonical(model.model_dump(mode="json", exclude_unset=True)) == data
+
+
 def exactly(model: Contract) -> bytes | None:
     """Return the canonical bytes of a validated *model*, if all JSON values in it are what is read from them.
 

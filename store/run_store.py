@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ from store.content import Content
 from store.contracts import Request, RunRecord
 from store.creation import check_new, insert_run, submitted
 from store.database import begin_write, close_writer, grow_wal, open_writer, reading, roll_back, writing
+from store.database_file import Connection
 from store.faults import refuse_if_damaged, store_error, translated
 from store.heads import read_head, refuse_if_imported
 from store.held import OutdatedError
@@ -43,15 +43,6 @@ _UNFINISHED: Final = (
 )
 
 
-def _file_of(database: str) -> tuple[int, int] | None:
-    # never by opening it: closing a second descriptor would drop the locks that SQLite holds in this process
-    try:
-        status = os.lstat(database)
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 class RunStore:
     """Writes runs; one caller at a time, others wait.
 
@@ -60,7 +51,7 @@ class RunStore:
 
     """
 
-    def __init__(self, home: Home, connection: sqlite3.Connection, clock: Clock, limits: Limits) -> None:
+    def __init__(self, home: Home, connection: Connection, clock: Clock, limits: Limits) -> None:
         self.commits = 0
         self._home = home
         self._connection = connection
@@ -71,8 +62,8 @@ class RunStore:
         self._one_at_a_time = threading.RLock()
         self._created: claiming.Known | None = None  # the plan of the last new run, which most claim at once
         self._database = home.database
-        self._path = os.fspath(self._database)
-        self._file = _file_of(self._path)
+        assert connection.files is not None
+        self._files = connection.files
         self._log_size = LogSize(connection, self._database)
         self._has_reserve = keep_reserve(home)
 
@@ -102,8 +93,14 @@ class RunStore:
         return store
 
     def still_there(self) -> bool:
-        """Say whether the file that is written is still the one that everybody else finds under its name."""
-        return _file_of(self._path) == self._file
+        """Say whether what is written, the file and its log, is still what everybody else finds under those names."""
+        return self._files.still_there()
+
+    @staticmethod
+    def gone() -> HostlerError:
+        """Return the refusal of a write into files that nobody else would find."""
+        what = "runs.db or its log was removed, replaced or emptied under this program"
+        return HostlerError(Code.OWNERSHIP_LOST, what, "start again; what is stored can be resumed")
 
     def close(self) -> None:
         """Close the file; idempotent."""
@@ -117,6 +114,8 @@ class RunStore:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         self._refuse_if_unfit()
+        if not self.still_there():
+            raise self.gone()
         with writing(self._connection, self._database):
             # since this process looked, a newer program may have come, as long as no host was there to be seen
             check_version(self._connection, self._database)

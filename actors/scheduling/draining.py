@@ -8,7 +8,7 @@ from actors.scheduling.asking import withdraw
 from actors.scheduling.outcomes import is_repeatable
 from actors.scheduling.planning import unask
 from actors.scheduling.state import NodeState, RunState
-from actors.scheduling.stopping import HURRIED_S, hurry, stop
+from actors.scheduling.stopping import GRACE_S, HURRIED_S, hurry, stop
 from actors.scheduling.turn import Turn
 from store.lifecycle import Status
 
@@ -22,8 +22,8 @@ def drain(turn: Turn, grace_s: float) -> None:
     """Take nothing up any more; what waits goes back, what runs has *grace_s* seconds.
 
     The grace is first of all for what would become ambiguous: while some of it runs, what can be made again gives way
-    after half of it. Asked again, a drain also shortens the grace of what was told to stop; asked a third time, it
-    waits for nothing else either.
+    after half of it. What still runs then is told to stop, and killed if it does not. Asked again, a drain also
+    shortens the time between the two; asked a third time, it waits for nothing else either.
     """
     state = turn.state
     state.draining = True
@@ -59,7 +59,7 @@ def give_back(turn: Turn) -> None:
 def end(turn: Turn) -> None:
     """Stop what still runs after the grace."""
     for node in working(turn.state):
-        stop(turn, node, DRAIN)
+        stop(turn, node, DRAIN, grace_s=_grace_s(turn.state))
 
 
 def give_way(turn: Turn) -> None:
@@ -68,7 +68,12 @@ def give_way(turn: Turn) -> None:
     repeatable = [node for node in running if is_repeatable(node.planned.policy.resume, trusted=node.family.trusted)]
     if len(repeatable) < len(running):
         for node in repeatable:
-            stop(turn, node, DRAIN)
+            stop(turn, node, DRAIN, grace_s=_grace_s(turn.state))
+
+
+def _grace_s(state: RunState) -> float:
+    """Return what is between TERM and KILL: who asks a second time does not wait for that either."""
+    return GRACE_S if state.drains < 2 else HURRIED_S
 
 
 def working(state: RunState) -> list[NodeState]:

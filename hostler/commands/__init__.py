@@ -19,7 +19,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "correct": "let a failed or blocked node run with another input",
         "recover": "end what a running node has got stuck in, and let it be tried again",
         "replay": "let trusted code that was interrupted run again",
-        "settle": "say what became of an effect that was interrupted",
+        "settle": "say what became of an effect that may have happened",
         "work": "take work that waits for workers, and bring its result",
         "budget": "show what a run may spend, or let it spend more",
         "runs": "list runs, newest first",

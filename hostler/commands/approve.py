@@ -20,6 +20,7 @@ from hostler.views.terminal import harmless
 from hostler.views.waiting import Waiting, waiting_on
 from hostres.errors import Code, HostlerError
 from store.contracts import NodeRecord, RequestKind
+from store.heads import refuse_if_imported
 from store.home import Home
 from store.reader import Reader
 
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Answer, or show what waits."""
     with reading(to_write=True) as (home, reader):
         subject = look_at(reader, args.run)
+        refuse_if_imported(subject.run_id, imported=subject.run.imported)  # before anything is shown to be answered
         desk = _Desk(home, reader, subject, deny=args.deny, reason=args.reason, json=args.json)
         for option, given in (("--plan names the plan", args.plan), ("--receipt names a receipt", args.receipt)):
             if args.node is None and given is not None:

@@ -1,4 +1,4 @@
-"""`hostler settle`: say what became of an effect that was interrupted."""
+"""`hostler settle`: say what became of an effect that may have happened."""
 
 import argparse
 import sys
@@ -36,7 +36,7 @@ def add(subparsers: "Subparsers") -> None:
     parser = command_parser(
         subparsers,
         "settle",
-        description="say what became of an effect that was interrupted",
+        description="say what became of an effect that may have happened",
         example="- charge --completed result.json",
         more=("- charge --retry",),
     )

@@ -60,7 +60,7 @@ def show_json(
         shape["imported"] = {"sha256": run.imported_sha256}
     if run.owner is not None:
         shape["owner"] = {"host": run.owner.host, "alive": run.owner.alive}
-    shape["waiting_on"] = [waiting.to_json() for waiting in waits(run, plan, nodes)]
+    shape["waiting_on"] = [waiting.to_json(imported=run.imported) for waiting in waits(run, plan, nodes)]
     books = books_of(run, plan)
     of_run = {"budget": budget_json(books, None), "usage": usage_json(books.spent)}
     shape |= {name: value for name, value in of_run.items() if value}

@@ -11,9 +11,11 @@ from store.lifecycle import RESTING, Status
 from store.plans import GraphPlan, PlannedNode
 from store.policy import FailureCode
 
-INTERRUPTED: Final = (
-    "it was interrupted; its effect may have happened (--completed) or not (--failed; --retry runs it again)"
+_IN_DOUBT: Final = "its effect may have happened (--completed) or not (--failed; --retry runs it again)"
+_CANCELLED: Final = (
+    "its effect may have happened (--completed) or not (--failed; --retry); it was cancelled, and will not run again"
 )
+_BROKEN_OFF: Final = frozenset({FailureCode.AMBIGUOUS, FailureCode.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +44,13 @@ class Waiting:
         """Return the commands as lines that begin with *indent*."""
         return typed([self.command, *self.otherwise], indent)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it in the shape of `show --json`."""
+    def to_json(self, *, imported: bool = False) -> dict[str, Any]:
+        """Return it in the shape of `show --json`; of an imported run there is nothing to type."""
         shape: dict[str, Any] = {"node": self.node, "reason": self.reason.value, "message": self.message}
         if self.plan_sha256 is not None:
             shape["plan_sha256"] = self.plan_sha256
+        if imported:
+            return shape
         shape["command"] = self.command
         if self.otherwise:
             shape["otherwise"] = list(self.otherwise)
@@ -64,6 +68,12 @@ def waiting_on(run_id: str, plan: GraphPlan, nodes: Iterable[NodeRecord]) -> lis
     return [_waiting(run_id, planned[node.key], node) for node in nodes if node.status in RESTING]
 
 
+def _ended(node: NodeRecord) -> str | None:
+    """Return how an attempt in doubt ended by itself, as with an exit code; None if it was interrupted."""
+    failure = node.failure
+    return None if failure is None or failure.code in _BROKEN_OFF else failure.message
+
+
 def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
     otherwise: tuple[str, ...] = ()
     match node.status:
@@ -78,13 +88,13 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
             message = f"{executor_name(planned.executor)} wants to run; its effect is {planned.policy.effect}"
             command = f"hostler approve {run_id} {node.key} --plan {node.frozen_sha256}"
         case Status.AMBIGUOUS:
-            message = f"{INTERRUPTED}; it was cancelled, and will not run again" if node.cancelling else INTERRUPTED
+            message = f"{_ended(node) or 'it was interrupted'}; {_CANCELLED if node.cancelling else _IN_DOUBT}"
             command, *others = (
                 f"hostler settle {run_id} {node.key} {how}" for how in ("--failed", "--retry", "--completed FILE")
             )
             otherwise = tuple(others)
         case Status.AMBIGUOUS_CODE:
-            message = "trusted code was interrupted; it may or may not have run to its end"
+            message = f"{_ended(node) or 'trusted code was interrupted'}; it may or may not have run to its end"
             command = f"hostler replay {run_id} {node.key}"
             otherwise = (f"hostler cancel {run_id} --node {node.key}",)
         case _ if awaits_approval(node):

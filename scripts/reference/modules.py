@@ -79,7 +79,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
             "home hosts service turns room content usage commit_floor"
         ),
         "The database": (
-            "database database_file schema upgrade versions faults log_size lock_holders sync_count row_ids snapshots"
+            "database database_file open_files schema upgrade versions faults log_size lock_holders sync_count row_ids "
+            "snapshots"
         ),
         "Writing": (
             "run_store transactions staged writing held heads chain creation claiming requests grant_rows receipt_rows "

@@ -6,7 +6,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from scripts.shapes.common import Budget, Usage, Versioned
-from scripts.shapes.runs import Waiting
+from scripts.shapes.runs import Rest
 from store.approvals import RequestKind
 from store.fields import Instant, NodeKey, RunId, Sha256
 from store.lifecycle import RunStatus, Status
@@ -32,7 +32,8 @@ class Answers(Versioned):
     answers: list[Answer]
 
 
-class Question(Waiting):
+class Question(Rest):
+    command: str
     plan: NotRequired[NodePlan]
 
 

@@ -13,13 +13,16 @@ from store.lifecycle import RunStatus, Status
 from store.policy import FailureCode, Isolation
 
 
-class Waiting(TypedDict):
+class Rest(TypedDict):
     node: NodeKey
     reason: Status
     message: str
     plan_sha256: NotRequired[Sha256]
-    command: str
     otherwise: NotRequired[list[str]]
+
+
+class Waiting(Rest):
+    command: NotRequired[str]
 
 
 class Evidence(TypedDict):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from hostres.errors import HostlerError
 from store.content import Content
 from store.patterns import SHA256_PATTERN
-from store.records import Model, decode, encode
+from store.records import Model, decode, is_written
 from store.values import Domain, digest_bytes
 from store.verification.findings import Fault, Problem, printable
 
@@ -67,10 +67,13 @@ class Examination:
         return self.model(model, data, table=table, what=what, node=node)
 
     def model(self, model: type[Model], data: bytes, *, table: str, what: str, node: str | None = None) -> Model | None:
-        """Return the model that *data* holds, taken apart by its contract and put together to the same bytes."""
+        """Return the model that *data* holds, taken apart by its contract and put together to the same bytes.
+
+        What a program of another day did not know may be left out.
+        """
         try:
             found = decode(model, data, what)
-            if encode(found) == data:
+            if is_written(found, data):
                 return found
             why = f"{what} is not in canonical form"
         except HostlerError as error:

@@ -203,6 +203,19 @@ def test_asked_again_a_drain_kills_sooner_and_gives_up_only_after_that():
     assert left(drive.send(timer("overdue", "deaf"))).drained
 
 
+@pytest.mark.parametrize(("drains", "grace_s"), [(1, 5), (2, 1)])
+def test_what_still_runs_after_the_grace_of_a_drain_has_less_between_term_and_kill_if_asked_twice(
+    drains: int, grace_s: float
+) -> None:
+    """Who asks again, before anything was told to stop, waits a second for that too, not five."""
+    drive = begun(paid("call"), writing("encode"))
+    drive.approve("call")
+    for _ in range(drains):
+        drive.send(Drain(grace_s=1))
+    stopped = [abort for kind in ("give-way", "drain") for abort in kinds(drive.send(timer(kind, attempt=0)), Abort)]
+    assert [(abort.node, abort.grace_s) for abort in stopped] == [("encode", grace_s), ("call", grace_s)]
+
+
 def test_asked_three_times_a_drain_waits_no_longer_for_anything():
     drive = begun(writing("a"))
     drive.send(Drain(grace_s=10))

@@ -88,6 +88,31 @@ def test_a_host_that_others_take_for_dead_starts_nothing_more_and_writes_nothing
     assert processes_of(run) == {}
 
 
+def log_removed(home: Home) -> None:
+    for name in ("runs.db-wal", "runs.db-shm"):
+        (home.root / name).unlink()
+
+
+def emptied(home: Home) -> None:
+    os.truncate(home.database, 0)
+
+
+@pytest.mark.parametrize("lose", [log_removed, emptied])
+def test_a_host_whose_log_is_gone_or_whose_file_is_emptied_stops_before_its_next_write(
+    tmp_path: Path, lose: Callable[[Home], None]
+) -> None:
+    """What it went on to acknowledge would be in a log that nobody else finds, or in one without its file."""
+    home = Home(tmp_path / "home", exists=True)
+    with in_the_first_step(tmp_path, home) as (host, run, _):
+        lose(home)
+        (tmp_path / "go").touch()
+        said = host.communicate(timeout=60)[0]
+    assert host.returncode == 70, said
+    assert "error[ownership-lost]: runs.db or its log" in said
+    assert (tmp_path / "log").read_text().split() == ["first"]
+    assert processes_of(run) == {}
+
+
 def test_a_host_whose_run_was_taken_over_while_it_was_stopped_writes_nothing_and_ends_its_processes(
     tmp_path: Path,
 ) -> None:

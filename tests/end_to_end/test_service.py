@@ -282,6 +282,23 @@ def test_a_real_supervisord_keeps_it_stops_it_and_starts_it_again_when_it_is_kil
             supervisord.kill()
 
 
+@pytest.mark.parametrize("names", [("runs.db-wal", "runs.db-shm"), ("runs.db", "runs.db-wal", "runs.db-shm")])
+def test_a_service_whose_files_are_gone_ends_when_it_is_asked_and_the_next_one_does_it(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """What it has open it writes no more; what it is woken for stands in other files, of which it sees nothing."""
+    path = graph(tmp_path, command("a", "true"))
+    with serving() as service:
+        hostler("run", path)
+        for name in names:
+            (Path(os.environ["HOSTLER_HOME"]) / name).unlink()
+        run = submitted(path)
+        assert said(service, "gave-up")["code"] == "ownership-lost"
+        assert service.wait(LONG_S) == 70
+    with serving() as service:
+        assert said(service, "run-ended")["run_id"] == run
+
+
 def test_what_cannot_be_had_yet_is_waited_for_inside_and_said_once(tmp_path: Path) -> None:
     """Field case 77: a supervisor that started it anew each time would say so each time."""
     (tmp_path / "disk").symlink_to("disk")  # stands for one that is not there yet

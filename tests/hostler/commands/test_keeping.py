@@ -16,6 +16,7 @@ from store.archive.tables import TABLES
 from store.home import Home
 from store.lifecycle import RunStatus
 from store.reader import Reader
+from tests.end_to_end.support import command, gate, graph
 from tests.store.keeping.conftest import Kept, kept, original  # noqa: F401 - fixtures
 from tests.store.support import Setting, plan_of, record_of
 
@@ -172,9 +173,9 @@ def test_verify_and_import_need_something_that_can_be_read(capsys: Captured) -> 
     assert "--all" in error(capsys, "verify", code=2)
     assert "not-found" in error(capsys, "verify", "run_0", code=4)
     assert "not-found" in error(capsys, "verify", "./missing.tar", code=4)
-    for command in ("verify", "import"):
+    for verb in ("verify", "import"):
         for path in ("/dev/null", "/"):
-            assert f"{path} is not a regular file" in error(capsys, command, path, code=2)
+            assert f"{path} is not a regular file" in error(capsys, verb, path, code=2)
     assert said(capsys, "verify", "--all") == "no runs\n"
 
 
@@ -262,6 +263,22 @@ def test_an_unfinished_run_comes_back_with_no_advice_to_go_on(
         assert "hostler resume" not in text
     assert "imported" in error(capsys, "resume", "-", code=5)
     assert "imported" in error(capsys, "cancel", "-", code=5)
+
+
+def test_of_an_imported_run_that_waits_nothing_is_offered_to_be_typed_or_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """What waits is still told; `approve` refuses before it shows anything, whatever it was to answer."""
+    workflow = graph(tmp_path, command("first", "true"), gate("look", after=("first",)))
+    said(capsys, "run", workflow, code=3)
+    (waiting,) = told(capsys, "show", "-")["waiting_on"]
+    assert waiting.pop("command").startswith("hostler approve")
+    said(capsys, "export", "-", str(tmp_path / "x.tar"))
+    monkeypatch.setenv("HOSTLER_HOME", str(tmp_path / "elsewhere"))
+    said(capsys, "import", str(tmp_path / "x.tar"))
+    assert told(capsys, "show", "-")["waiting_on"] == [waiting]
+    for arguments in (["-"], ["-", "look"], ["-", "look", "--plan", waiting["plan_sha256"]], ["-", "--json"]):
+        assert "imported" in error(capsys, "approve", *arguments, code=5)
 
 
 def test_a_hostile_file_is_one_clean_error_and_nothing_special_is_overwritten(

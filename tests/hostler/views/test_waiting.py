@@ -4,7 +4,9 @@ import pytest
 
 from hostler.commands import COMMANDS
 from hostler.views.waiting import waiting_on
+from store.contracts import Failure
 from store.lifecycle import RESTING, Status
+from store.policy import FailureCode
 from tests.hostler.views.support import FAILURE, NODE_SHA, PLAN, RUN_ID, node
 
 
@@ -41,6 +43,19 @@ def test_an_interrupted_effect_names_its_three_ways_out_and_what_each_says() -> 
     settle = f"hostler settle {RUN_ID} text"
     assert entry.typed("") == [f"{settle} --failed", f"or: {settle} --retry", f"or: {settle} --completed FILE"]
     assert all(how in entry.message for how in ("--failed", "--retry", "--completed"))
+
+
+@pytest.mark.parametrize("status", [Status.AMBIGUOUS, Status.AMBIGUOUS_CODE])
+def test_an_attempt_in_doubt_that_ended_by_itself_says_how_it_ended(status: Status) -> None:
+    """Nobody interrupted a program that left by an exit code; what it did before that is in doubt all the same."""
+    ended = Failure(code=FailureCode.SUBPROCESS, message="sh ended with exit code 4")
+    (entry,) = waiting_on(RUN_ID, PLAN, [node("text", status, failure=ended)])
+    assert entry.message.startswith("sh ended with exit code 4; it")
+    assert " may " in entry.message
+    for code in (FailureCode.AMBIGUOUS, FailureCode.CANCELLED):
+        broken_off = Failure(code=code, message="stopped by drain")
+        (entry,) = waiting_on(RUN_ID, PLAN, [node("text", status, failure=broken_off)])
+        assert "was interrupted; it" in entry.message
 
 
 def test_interrupted_code_names_both_ways_out() -> None:
