@@ -76,7 +76,13 @@ class Machine:
         self._left: Left | None = None
         self._settled: MachineState | None = None
         """The rules in force when it was last seen that they are what this process sets of them."""
-        self._profile = Profile(self._state_file, self.tickets, self._sweeper, settings.capacity)
+        self._profile = Profile(
+            self._state_file,
+            self.tickets,
+            self._sweeper,
+            settings.capacity,
+            since_boot_ns=settings.read_boot_ns,
+        )
 
     def capacity(self) -> Mapping[str, int]:
         """Return the capacities that the next ask will meet, read without the gate."""
@@ -121,7 +127,7 @@ class Machine:
             Whether it is admitted.
 
         Raises:
-            HostlerError: `ownership-lost`: its file is gone; `unsafe-state`; `unavailable`; `wait-timeout`.
+            HostlerError: `wait-aborted`: it was taken back or removed; `unsafe-state`; `unavailable`; `wait-timeout`.
 
         """
         try:
@@ -364,7 +370,7 @@ class Machine:
         whoever watches it sees the old one hang up.
 
         Raises:
-            HostlerError: `ownership-lost`; `invalid-claims`: it takes more of something else than there is by now.
+            HostlerError: `wait-aborted`; `invalid-claims`: it takes more of something else than there is by now.
 
         """
         policy = self.settings.claims

@@ -98,7 +98,7 @@ class _File:
     def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
         self._config = config
         self._environ = environ
-        self._settings = read_configuration(config.config_path)
+        self._settings = read_configuration(config.config_path).settings
         self._text = _text_of(config.config_path) if self._settings else ""
 
     def rows(self) -> Iterator[Setting]:

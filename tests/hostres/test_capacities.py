@@ -16,10 +16,12 @@ from hostres import capacities as module
 from hostres import decisions, state
 from hostres.capacities import capacities, set_capacities
 from hostres.claims import MAX_NAME, MAX_RESOURCES, MAX_UNITS
+from hostres.coordinator import Coordinator
 from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.replacement import Replacement
+from hostres.settings import machine_settings
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, held, holder, rows, waiting
 
 WAITER = """
@@ -111,6 +113,42 @@ def test_who_had_set_it_before_is_not_at_odds_and_who_sets_it_afterwards_is() ->
                 after.lease({})
             with coordinator(x=2) as agreeing:
                 agreeing.lease({}).release()
+
+
+@pytest.mark.parametrize("moment", ["before", "during"])
+def test_who_has_read_the_configuration_before_a_person_sets_a_capacity_goes_by_the_person(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes to start: it would undo what was set, and all others would be refused from then on."""
+    configuration().write_text("[machine.capacity]\nx = 3\n")
+    read = [machine_settings(os.environ)]
+    with Coordinator(machine_folder(os.environ), settings=read[0]) as machine:
+        machine.lease({"x": 1}).release()
+    if moment == "during":
+        commit = Replacement.commit
+
+        def just_before(self: Replacement) -> None:
+            read[0] = machine_settings(os.environ)
+            commit(self)
+
+        monkeypatch.setattr(Replacement, "commit", just_before)
+    change(x=1)
+    with Coordinator(machine_folder(os.environ), settings=read[0]) as late:
+        assert late.capacity["x"] == 1
+        with refused(Code.INVALID_CLAIMS, "more than the machine's 1"):
+            late.lease({"x": 3})
+        with (
+            late.lease({"x": 1}),
+            Coordinator(machine_folder(os.environ), settings=machine_settings(os.environ)) as other,
+        ):
+            other.lease({}).release()
+
+
+def test_who_reads_the_configuration_after_a_person_has_set_a_capacity_may_set_it_otherwise() -> None:
+    change(x=1)
+    configuration().write_text("[machine.capacity]\nx = 3\n")
+    with Coordinator(machine_folder(os.environ), settings=machine_settings(os.environ)) as machine:
+        machine.lease({"x": 3}).release()
 
 
 def test_it_says_where_each_capacity_comes_from() -> None:
