@@ -65,6 +65,19 @@ def revoke(folder: Path, number: int) -> None:
         raise unavailable(f"ticket {number} could not be taken back", error) from error
 
 
+def is_revoked(folder: str, number: int) -> bool:
+    """Return whether a ticket was taken back whose owner still lives.
+
+    Args:
+        folder: The machine folder.
+        number: The ticket.
+
+    """
+    with contextlib.suppress(OSError):
+        return any(number == taken for taken, _ in _fifos(TicketFolder(f"{folder}/{FOLDER}")))
+    return False
+
+
 def concerned(listing: Listing, number: int) -> list[Entry]:
     """Return whom it concerns that a ticket is taken back, as no hang-up tells them while somebody has it open.
 

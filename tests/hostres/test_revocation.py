@@ -76,7 +76,7 @@ def test_a_waiter_is_sent_away() -> None:
             waiting(count)
         for child, row in reversed([*zip(queue, rows("waiting"), strict=True)]):
             take_back(row.ticket)
-            assert child.line().startswith("error[ownership-lost]: ")
+            assert child.line() == f"error[wait-aborted]: ticket {row.ticket} was taken back while it waited; ask again"
 
 
 def test_the_waiters_behind_a_revoked_waiter_go_on() -> None:
