@@ -103,7 +103,7 @@ class _File:
 
     def rows(self) -> Iterator[Setting]:
         state = None
-        with contextlib.suppress(HostlerError):
+        with contextlib.suppress(HostlerError, OSError):
             state = StateFile(str(self._config.machine_folder)).known()
         for key in KEYS:
             if key.path == _CAPACITY:
@@ -131,7 +131,7 @@ class _File:
 
     def _capacities(self) -> Iterator[Setting]:
         resources: Sequence[Resource] = ()
-        with contextlib.suppress(HostlerError):
+        with contextlib.suppress(HostlerError, OSError):
             resources = capacities(self._config.machine_folder, self._environ).resources
         for one in resources:
             place = ("machine", "capacity", one.name)
