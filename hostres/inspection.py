@@ -178,11 +178,7 @@ def _tickets(folder: Path) -> Iterator[Finding]:
             tickets.read(entry.number)
         except HostlerError as error:
             if tickets.is_live(entry):
-                yield Finding(
-                    what=error.what,
-                    todo=f"end the processes that hold it, or `hostler machine revoke {entry.number}`",
-                    code=error.code,
-                )
+                yield _of(error)
     if dead:
         what = f"{len(dead)} names of tickets that are dead: {_several(dead)}"
         yield Finding(what=what, todo="nothing to do: the next asks remove them")
