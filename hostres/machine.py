@@ -21,6 +21,7 @@ from hostres.gate import Gate
 from hostres.heirs import Heirs
 from hostres.listing import (
     HOLDING,
+    MAX_NUMBER,
     RECORD,
     WAITING,
     Entry,
@@ -171,6 +172,12 @@ class Machine:
                     Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
                 )
             number = max(listing.highest + 1, state.next_ticket)
+            if number > MAX_NUMBER:
+                raise HostlerError(
+                    Code.UNSAFE_STATE,
+                    f"{self.tickets.place} holds number {number - 1}, and no ticket has a higher one",
+                    "remove what is called so; nothing here made it",
+                )
             return self._enter(number, record, asker, listing, state, dead)
         finally:
             self._sweeper.sweep()
@@ -308,7 +315,12 @@ class Machine:
 
         """
         state = self._state_file.unchanged()
-        if state is None or state is not self._settled or (state.real_memory and MEMORY in record.claims):
+        if (
+            left.number >= MAX_NUMBER
+            or state is None
+            or state is not self._settled
+            or (state.real_memory and MEMORY in record.claims)
+        ):
             return None
         asked, record = record, self._physical(record, state, None)
         place = self.tickets.place
