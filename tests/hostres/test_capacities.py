@@ -178,6 +178,38 @@ def test_the_configuration_keeps_its_mode_and_stays_a_link_and_a_new_one_is_priv
     assert [path.name for path in real.parent.iterdir()] == ["c.toml"]
 
 
+def test_what_a_killed_change_left_beside_the_configuration_is_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But neither what another one is at work on, nor a file that is only called similarly."""
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    monkeypatch.setenv("HOSTLER_CONFIG", str(folder / "c.toml"))
+    (folder / ".c.toml.d").mkdir()
+    similar = [".c.toml.0123", ".c.toml.0123456789aX", "xc.toml.0123456789ab", ".c.toml.bak"]
+    for name in similar:
+        (folder / name).touch()
+    code = """
+        from pathlib import Path
+        from hostres.replacement import replacement
+        with replacement(Path(os.environ["HOSTLER_CONFIG"]), b"x"):
+            say("written")
+            hear()
+    """
+    with children() as start:
+        at_work, killed = start(code), start(code)
+        for child in (at_work, killed):
+            child.line()
+        assert len(list(folder.glob(".c.toml.*"))) == 2 + 4
+        killed.kill()
+        change(x=1)
+        names = {path.name for path in folder.iterdir()} - {"c.toml", ".c.toml.d", *similar}
+        assert len(names) == 1
+        at_work.kill()
+        change(x=2)
+        assert {path.name for path in folder.iterdir()} == {"c.toml", ".c.toml.d", *similar}
+
+
 def test_nothing_is_changed_when_the_configuration_cannot_be(tmp_path: Path) -> None:
     configuration().write_text("[machine.capacity]\nx = 1\n[broken")
     with coordinator(x=1) as machine:
