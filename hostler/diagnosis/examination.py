@@ -12,7 +12,7 @@ from typing import Any, Final
 from hostler import __version__
 from hostler.config import Config
 from hostler.diagnosis.disk import look_at_disk
-from hostler.diagnosis.findings import Finding, guarded, origin, wrong
+from hostler.diagnosis.findings import Finding, guarded, origin, refusal, wrong
 from hostler.diagnosis.in_force import Setting, settings_in_force
 from hostler.diagnosis.machine import MACHINE, look_at_machine
 from hostler.diagnosis.runs import look_at_runs, look_at_service
@@ -21,7 +21,6 @@ from hostler.diagnosis.tools import look_at_tools
 from hostler.state_folder import HOME, state_folder
 from hostler.views.terminal import shown_path
 from hostres.claims import default_capacity
-from hostres.errors import HostlerError
 from hostres.folders import machine_folder
 
 CONFIG: Final = "HOSTLER_CONFIG"
@@ -95,8 +94,8 @@ def _lost_places(environ: Mapping[str, str]) -> dict[str, Finding]:
     for variable, name, place in ((HOME, "home", state_folder), (MACHINE, "machine", machine_folder)):
         try:
             place(environ)
-        except HostlerError as error:
-            lost[variable] = wrong(name, error)
+        except Exception as error:  # noqa: BLE001  as in `guarded`
+            lost[variable] = wrong(name, refusal(error))
     return lost
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hostler.troubles import of_the_system
 from hostres.errors import EXIT_CODES, Code, HostlerError, describe, unavailable
 from hostres.open_folders import reopening
 
@@ -61,15 +62,18 @@ def guarded(name: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
     try:
         found.extend(look())
     except Exception as error:  # noqa: BLE001  whatever is wrong here, the report is what tells of it
-        found.append(wrong(name, _refusal(error)))
+        found.append(wrong(name, refusal(error)))
     return found
 
 
-def _refusal(error: Exception) -> HostlerError:
+def refusal(error: Exception) -> HostlerError:
+    """Return what a look met as an error with what mends it."""
     match error:
         case HostlerError():
             mend = reopening(error.__cause__) if isinstance(error.__cause__, OSError) else ""
             return HostlerError(error.code, error.what, mend or error.todo)
+        case FileNotFoundError(filename=None):
+            return of_the_system(error)
         case OSError():
             refused = unavailable("it cannot be looked at", error)
             return HostlerError(refused.code, refused.what, reopening(error) or refused.todo)

@@ -101,6 +101,17 @@ def test_a_folder_that_cannot_be_named_is_wrong_and_the_rest_is_looked_at(
     assert "machine.nice" in {setting.key for setting in found.settings}
 
 
+def test_a_relative_folder_is_wrong_where_the_current_one_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setenv("HOSTLER_HOME", "x")
+    (one,) = wrong(examine())
+    assert (one.name, one.todo) == ("home", "change to one that exists")
+
+
 @pytest.mark.parametrize(
     ("error", "says"),
     [(PermissionError(13, "Permission denied", "/x/y"), "permission denied (/x/y)"), (KeyError("k"), "internal: Key")],
