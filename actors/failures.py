@@ -28,6 +28,7 @@ CODES: Final = {
     Code.PROFILE_MISMATCH: FailureCode.CONFLICT,
     Code.OWNERSHIP_LOST: FailureCode.CONFLICT,
     Code.WAIT_TIMEOUT: FailureCode.TIMEOUT,
+    Code.WAIT_ABORTED: FailureCode.UNAVAILABLE,
 }
 """Failure codes of refusals that the host's own parts raise inside an operation; any other is internal."""
 

@@ -78,7 +78,8 @@ class Config:
         """
         environ = os.environ if environ is None else environ
         path = configuration_path(environ)
-        settings = read_configuration(path)
+        configuration = read_configuration(path)
+        settings = configuration.settings
         if settings:
             from hostler.configuration_keys import check_configuration  # noqa: PLC0415 - most have no such file
 
@@ -87,7 +88,7 @@ class Config:
         return cls(
             home=state_folder(environ),
             machine_folder=machine_folder(environ),
-            machine=machine_of(settings, path),
+            machine=machine_of(configuration),
             config_path=path,
             exists=path.exists(),
             max_nodes=settings.get("limits", {}).get("nodes", MAX_NODES),

@@ -32,7 +32,7 @@ def tell(error: Exception, *, debug: bool) -> int:
             _forget_stdout()
             return EXIT_BROKEN_PIPE
         case OSError():
-            code = _report(_of_the_system(error), debug=debug)
+            code = _report(of_the_system(error), debug=debug)
             if error.errno in UNWRITABLE:
                 _forget_stdout()
             return code
@@ -40,7 +40,7 @@ def tell(error: Exception, *, debug: bool) -> int:
     return _report(HostlerError(Code.INTERNAL, describe(error), todo), debug=debug)
 
 
-def _of_the_system(error: OSError) -> HostlerError:
+def of_the_system(error: OSError) -> HostlerError:
     """Return an error of the operating system that nobody foresaw, with the path that it is about."""
     said = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and error.filename is None:

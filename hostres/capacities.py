@@ -204,8 +204,6 @@ def _put_in_force(
         if units is None and not (name in state.capacity or name in configured or name in defaults):
             todo = did_you_mean(name, {*state.capacity, *configured, *defaults}, "see `hostler machine show`")
             raise HostlerError(Code.NOT_FOUND, f"there is no resource {name} to take back", todo)
-    now_boot_ns = boot_ns()
-    decided = {name: Decision(units=units, boot_ns=now_boot_ns) for name, units in changes.items()}
     capacity = dict(state.capacity)
     for name, wanted in changes.items():
         units = defaults.get(name) if wanted is None else wanted
@@ -215,7 +213,7 @@ def _put_in_force(
             capacity[name] = units
     wanted_state = state._replace(capacity=capacity, next_ticket=max(listing.highest + 1, state.next_ticket))
     try:
-        decision_file.prepare({**decision_file.read(), **decided})
+        decision_file.prepare(_decided(decision_file, changes))
         state_file.prepare(wanted_state)  # whatever has no room has said so by now
         tickets.disown(listing)
         for name in _concerned(tickets, listing, capacity):
@@ -223,6 +221,8 @@ def _put_in_force(
         with _undisturbed():
             if draft is not None:
                 draft.commit()
+            # dated anew: until now somebody may have read the old configuration, who has not heard of this
+            decision_file.prepare(_decided(decision_file, changes))
             decision_file.commit()  # changes nothing as long as the state says otherwise
             state_file.commit(wanted_state)
     except BaseException:
@@ -231,6 +231,11 @@ def _put_in_force(
         if draft is not None:
             _undo(draft)
         raise
+
+
+def _decided(file: DecisionFile, changes: Mapping[str, int | None]) -> Mapping[str, Decision]:
+    now_boot_ns = boot_ns()
+    return {**file.read(), **{name: Decision(units=units, boot_ns=now_boot_ns) for name, units in changes.items()}}
 
 
 def _undo(draft: Replacement) -> None:

@@ -6,8 +6,9 @@ import re
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
+from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import user_home
 
@@ -16,6 +17,24 @@ if TYPE_CHECKING:
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 """What some editors begin a text in UTF-8 with."""
+
+MAX_BYTES: Final = 1 << 20
+"""No configuration is larger; what is, was put there by mistake, and is not read."""
+
+
+class Configuration(NamedTuple):
+    """A configuration file as it was read.
+
+    Attributes:
+        path: Where it is.
+        settings: Its content; empty if there is no file.
+        read_boot_ns: A moment before it was opened, on the boot-time clock: whoever changed it later was not heard.
+
+    """
+
+    path: Path
+    settings: Mapping[str, Any]
+    read_boot_ns: int
 
 
 def configuration_path(environ: Mapping[str, str]) -> Path:
@@ -33,14 +52,19 @@ def configuration_path(environ: Mapping[str, str]) -> Path:
     return folder / "hostler" / "config.toml"
 
 
-def read_configuration(path: Path) -> dict[str, Any]:
-    """Return the content of a configuration file; a missing one is an empty one. It may be a link.
+def read_configuration(path: Path) -> Configuration:
+    """Read a configuration file; a missing one is an empty one. It may be a link.
 
     Raises:
         HostlerError: `unsafe-state`: others can write it, or it is neither ours nor root's; `invalid-data`: it is not
-            TOML, or not a file; `unavailable`.
+            TOML, not a file, or far too large; `unavailable`.
 
     """
+    now_boot_ns = boot_ns()
+    return Configuration(path=path, settings=_content(path), read_boot_ns=now_boot_ns)
+
+
+def _content(path: Path) -> dict[str, Any]:
     content = b""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
@@ -50,7 +74,7 @@ def read_configuration(path: Path) -> dict[str, Any]:
             _check_trusted(path, status)
             import tomllib  # noqa: PLC0415  most have no such file
 
-            content = file.read().removeprefix(BYTE_ORDER_MARK)
+            content = _bounded(path, file, status.st_size).removeprefix(BYTE_ORDER_MARK)
             return tomllib.loads(content.decode())
     except (FileNotFoundError, NotADirectoryError):
         return {}
@@ -101,6 +125,18 @@ def wrong_at(
     from hostres.toml_places import where  # noqa: PLC0415  only to say so
 
     return HostlerError(code, f"{where(path, place)}: {what}", todo)
+
+
+def _bounded(path: Path, file: BinaryIO, size: int) -> bytes:
+    content = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
+    size = max(size, len(content))
+    if size > MAX_BYTES:
+        raise HostlerError(
+            Code.INVALID_DATA,
+            f"{path} has {size} bytes, more than the {MAX_BYTES} of any configuration",
+            "move it away, or name another one in HOSTLER_CONFIG",
+        )
+    return content
 
 
 def _no_toml(path: Path, content: bytes, error: Exception) -> HostlerError:

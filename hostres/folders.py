@@ -116,7 +116,9 @@ def private_folder(path: Path, *, create: bool = True) -> Path:
         return path
     _check_owner(path, status)
     if status.st_mode & 0o077:
-        _unsafe(path, f"is open to others (mode {stat.S_IMODE(status.st_mode):04o})", f"chmod 700 {path}")
+        from hostres.open_folders import closing  # noqa: PLC0415  only to say what helps
+
+        _unsafe(path, f"is open to others (mode {stat.S_IMODE(status.st_mode):04o})", closing(path))
     return path
 
 
@@ -295,7 +297,7 @@ def _check_owner(path: Path | str, status: os.stat_result) -> None:
         _unsafe(
             path,
             f"belongs to user id {status.st_uid}, not to {os.geteuid()}",
-            "use a folder of your own, or chown it",
+            "use a folder of your own; if it is there for Hostler alone, chown it",
         )
 
 

@@ -14,16 +14,17 @@ from typing import Final
 
 from hostres.affinity import CPU, machine_cpus
 from hostres.clock import boot_id
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import check_private_file, private_folder, refuse_network_file_system
 from hostres.holders import Holder, holders_of
 from hostres.listing import Listing
 from hostres.locks import NEW, is_held
+from hostres.open_folders import reopening
 from hostres.procfs import STOPPED, read_process
 from hostres.pulse import FILE as PULSE
 from hostres.revocation import FOLDER
 from hostres.state import DamagedStateError, StateFile
-from hostres.tickets import TicketFolder
+from hostres.tickets import TicketFolder, read_small
 
 TICKETS: Final = "t"
 FILES: Final = frozenset({"gate", "state.json", "decisions.json", PULSE})
@@ -62,8 +63,11 @@ def inspect(folder: Path, *, gate_patience_s: float = 1.0) -> list[Finding]:
     try:
         folder = private_folder(folder, create=False)
         refuse_network_file_system(folder)
+        os.listdir(folder)  # noqa: PTH208  else each look would say the same
     except HostlerError as error:
         return [_of(error)]
+    except OSError as error:
+        return [_closed(folder, error)]
     gate = functools.partial(_gate, patience_s=gate_patience_s)
     for look in (_names, _state, _decisions, _tickets, _revoked, _capacities, gate):
         try:
@@ -71,13 +75,17 @@ def inspect(folder: Path, *, gate_patience_s: float = 1.0) -> list[Finding]:
         except HostlerError as error:
             found.append(_of(error))
         except OSError as error:
-            what = f"{folder} cannot be read: {(error.strerror or str(error)).lower()}"
-            found.append(Finding(what=what, todo="check the disk and its permissions", code=Code.UNAVAILABLE))
+            found.append(_closed(folder, error))
     return list(dict.fromkeys(found))
 
 
 def _of(error: HostlerError) -> Finding:
     return Finding(what=error.what, todo=error.todo, code=error.code)
+
+
+def _closed(folder: Path, error: OSError) -> Finding:
+    refused = unavailable(f"{folder} cannot be read", error)
+    return Finding(what=refused.what, todo=reopening(error) or refused.todo, code=refused.code)
 
 
 def _several(names: Iterable[str]) -> str:
@@ -148,7 +156,7 @@ def _decisions(folder: Path) -> Iterator[Finding]:
     path = folder / "decisions.json"
     with contextlib.suppress(FileNotFoundError):
         try:
-            whole = isinstance(json.loads(path.read_bytes()), dict)
+            whole = isinstance(json.loads(read_small(str(path))), dict)
         except (ValueError, RecursionError):
             whole = False
         if not whole:
@@ -170,11 +178,7 @@ def _tickets(folder: Path) -> Iterator[Finding]:
             tickets.read(entry.number)
         except HostlerError as error:
             if tickets.is_live(entry):
-                yield Finding(
-                    what=error.what,
-                    todo=f"end the processes that hold it, or `hostler machine revoke {entry.number}`",
-                    code=error.code,
-                )
+                yield _of(error)
     if dead:
         what = f"{len(dead)} names of tickets that are dead: {_several(dead)}"
         yield Finding(what=what, todo="nothing to do: the next asks remove them")

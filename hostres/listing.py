@@ -75,6 +75,8 @@ class Entry(NamedTuple):
 
 MAX_DIGITS: Final = 18
 """No ticket's number has more, whatever a stray name says."""
+MAX_NUMBER: Final = 10**MAX_DIGITS - 1
+"""A million tickets a second reach it in 30,000 years."""
 
 
 def is_number(text: str) -> bool:

@@ -21,6 +21,7 @@ from hostres.gate import Gate
 from hostres.heirs import Heirs
 from hostres.listing import (
     HOLDING,
+    MAX_NUMBER,
     RECORD,
     WAITING,
     Entry,
@@ -76,7 +77,13 @@ class Machine:
         self._left: Left | None = None
         self._settled: MachineState | None = None
         """The rules in force when it was last seen that they are what this process sets of them."""
-        self._profile = Profile(self._state_file, self.tickets, self._sweeper, settings.capacity)
+        self._profile = Profile(
+            self._state_file,
+            self.tickets,
+            self._sweeper,
+            settings.capacity,
+            since_boot_ns=settings.read_boot_ns,
+        )
 
     def capacity(self) -> Mapping[str, int]:
         """Return the capacities that the next ask will meet, read without the gate."""
@@ -121,7 +128,7 @@ class Machine:
             Whether it is admitted.
 
         Raises:
-            HostlerError: `ownership-lost`: its file is gone; `unsafe-state`; `unavailable`; `wait-timeout`.
+            HostlerError: `wait-aborted`: it was taken back or removed; `unsafe-state`; `unavailable`; `wait-timeout`.
 
         """
         try:
@@ -165,6 +172,12 @@ class Machine:
                     Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
                 )
             number = max(listing.highest + 1, state.next_ticket)
+            if number > MAX_NUMBER:
+                raise HostlerError(
+                    Code.UNSAFE_STATE,
+                    f"{self.tickets.place} holds number {number - 1}, and no ticket has a higher one",
+                    "remove what is called so; nothing here made it",
+                )
             return self._enter(number, record, asker, listing, state, dead)
         finally:
             self._sweeper.sweep()
@@ -302,7 +315,12 @@ class Machine:
 
         """
         state = self._state_file.unchanged()
-        if state is None or state is not self._settled or (state.real_memory and MEMORY in record.claims):
+        if (
+            left.number >= MAX_NUMBER
+            or state is None
+            or state is not self._settled
+            or (state.real_memory and MEMORY in record.claims)
+        ):
             return None
         asked, record = record, self._physical(record, state, None)
         place = self.tickets.place
@@ -364,7 +382,7 @@ class Machine:
         whoever watches it sees the old one hang up.
 
         Raises:
-            HostlerError: `ownership-lost`; `invalid-claims`: it takes more of something else than there is by now.
+            HostlerError: `wait-aborted`; `invalid-claims`: it takes more of something else than there is by now.
 
         """
         policy = self.settings.claims

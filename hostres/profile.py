@@ -2,7 +2,7 @@
 
 Who sets nothing adopts it. Who sets a capacity differently is refused while anything is admitted or waits, and
 changes it on an idle machine. The first process of a boot makes it, from what it sets and else from the machine.
-What a person has decided since a process set its capacities goes before those.
+What a person has decided since a process read which capacities it is to set goes before those.
 """
 
 import contextlib
@@ -27,10 +27,26 @@ class Profile:
     """
 
     def __init__(
-        self, state_file: StateFile, tickets: TicketFolder, sweeper: Sweeper, explicit: Mapping[str, int]
+        self,
+        state_file: StateFile,
+        tickets: TicketFolder,
+        sweeper: Sweeper,
+        explicit: Mapping[str, int],
+        *,
+        since_boot_ns: int | None = None,
     ) -> None:
+        """Go by what this process sets.
+
+        Args:
+            state_file: What the processes agree on.
+            tickets: Those of the machine.
+            sweeper: Says which of them live.
+            explicit: The capacities that this process sets, resource → units.
+            since_boot_ns: When it came to know them, on the boot-time clock; None for just now.
+
+        """
         self.explicit = dict(explicit)
-        self._since_boot_ns = boot_ns()
+        self._since_boot_ns = boot_ns() if since_boot_ns is None else since_boot_ns
         self._decisions = DecisionFile(os.path.dirname(state_file.place))  # noqa: PTH120  a plain string, as there
         self._state_file = state_file
         self._tickets = tickets

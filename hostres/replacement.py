@@ -1,13 +1,23 @@
-"""The next content of a file: whole on disk beside it, then put in its place by one rename."""
+"""The next content of a file: whole on disk beside it, then put in its place by one rename.
+
+Whoever is killed in between leaves what it wrote; the next one finds it by its name and removes it. A lock says that
+somebody is still at work on it.
+"""
 
 # Path.resolve is not what follows a link to nowhere.
 # ruff: noqa: PTH104, PTH108, PTH116, PTH118
 
 import contextlib
+import fcntl
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+_BYTES: Final = 6
+"""Of chance in the name of what is not in its place yet."""
 
 
 @contextlib.contextmanager
@@ -29,13 +39,10 @@ def replacement(path: Path, data: bytes) -> "Iterator[Replacement]":
     with contextlib.suppress(FileNotFoundError), open(target, "rb") as file:  # noqa: PTH123
         before = file.read()
     os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
-    draft = os.path.join(folder, f".{name}.{os.urandom(6).hex()}")
+    _sweep(folder, name)
+    draft, fd = _begun(folder, name)
     try:
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            _write(fd, data, target)
-        finally:
-            os.close(fd)
+        _write(fd, data, target)
         one = Replacement(draft, target, before)
         yield one
         if one.committed:
@@ -44,6 +51,7 @@ def replacement(path: Path, data: bytes) -> "Iterator[Replacement]":
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(draft)
+        os.close(fd)
 
 
 class Replacement:
@@ -85,6 +93,47 @@ class Replacement:
             with replacement(Path(self._target), self._before) as one:
                 one.commit()
         self.committed = False
+
+
+def _begun(folder: str, name: str) -> tuple[str, int]:
+    """Return the path of a new file beside another one, and its descriptor, which has the lock of it."""
+    while True:
+        draft = os.path.join(folder, f".{name}.{os.urandom(_BYTES).hex()}")
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        if _is_ours(fd):
+            return draft, fd
+        os.close(fd)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
+
+
+def _is_ours(fd: int) -> bool:
+    """Take the lock of a new file; return whether nobody who swept was faster."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # where there are no locks nobody sweeps either
+    return os.fstat(fd).st_nlink > 0
+
+
+def _sweep(folder: str, name: str) -> None:
+    """Remove what killed programs have left beside a file."""
+    form = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{{2 * _BYTES}}}")
+    names: list[str] = []
+    with contextlib.suppress(OSError):  # one may be allowed to write into it and not to list it
+        names = os.listdir(folder)  # noqa: PTH208  names alone
+    for left in filter(form.fullmatch, names):
+        path = os.path.join(folder, left)
+        with contextlib.suppress(OSError):  # of somebody else, or of one who is at work; it is in nobody's way
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                if stat.S_ISREG(os.fstat(fd).st_mode):
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(path)
+            finally:
+                os.close(fd)
 
 
 def _write(fd: int, data: bytes, target: str) -> None:

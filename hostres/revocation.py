@@ -46,6 +46,7 @@ def revoke(folder: Path, number: int) -> None:
         with Gate.at(f"{folder}/gate"):
             _sweep(taken)
             if any(number == entry_number for entry_number, _ in _fifos(taken)):
+                _mend(taken, number)
                 return
             listing = tickets.scan()
             tickets.disown(listing)  # from here on each of those that live has one name, which nobody else changes
@@ -65,6 +66,19 @@ def revoke(folder: Path, number: int) -> None:
         raise unavailable(f"ticket {number} could not be taken back", error) from error
 
 
+def is_revoked(folder: str, number: int) -> bool:
+    """Return whether a ticket was taken back whose owner still lives.
+
+    Args:
+        folder: The machine folder.
+        number: The ticket.
+
+    """
+    with contextlib.suppress(OSError):
+        return any(number == taken for taken, _ in _fifos(TicketFolder(f"{folder}/{FOLDER}")))
+    return False
+
+
 def concerned(listing: Listing, number: int) -> list[Entry]:
     """Return whom it concerns that a ticket is taken back, as no hang-up tells them while somebody has it open.
 
@@ -81,6 +95,14 @@ def concerned(listing: Listing, number: int) -> list[Entry]:
     behind = [waiter for waiter in line.awake if waiter.number > number][:1] if entry in line.waiting else []
     inside = listing.inside[number].waiting if entry.state == HOLDING and number in listing.inside else []
     return sorted({*first, *behind, *inside} - {entry})
+
+
+def _mend(taken: TicketFolder, number: int) -> None:
+    try:
+        taken.read(number)
+    except HostlerError:
+        taken.sweep_name(f"{number}.json")
+        taken.write(number, _record(taken, number))
 
 
 def _record(tickets: TicketFolder, number: int) -> Record:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hostres.claims import MAX_RESOURCES
-from hostres.configuration import configuration_path, read_configuration, refuse_wrong, wrong_at
+from hostres.configuration import Configuration, configuration_path, read_configuration, refuse_wrong, wrong_at
 from hostres.errors import Code, HostlerError
 from hostres.patience import Patience
 
@@ -26,6 +26,8 @@ class MachineSettings(NamedTuple):
         real_memory: Whether memory-mb must really be available, not only be left of the claims; None adopts what is in
             force.
         niceness: How its programs stand behind others, None if they do not.
+        read_boot_ns: When the configuration was read that says so, on the boot-time clock; what a person has decided
+            since goes before its capacities. None counts as just now.
 
     """
 
@@ -35,6 +37,7 @@ class MachineSettings(NamedTuple):
     claims: "ClaimPolicy | None" = None
     real_memory: bool | None = None
     niceness: "Niceness | None" = None
+    read_boot_ns: int | None = None
 
 
 def machine_settings(environ: Mapping[str, str]) -> MachineSettings:
@@ -48,43 +51,40 @@ def machine_settings(environ: Mapping[str, str]) -> MachineSettings:
             to change something; see also `read_configuration`.
 
     """
-    path = configuration_path(environ)
-    return checked_machine(read_configuration(path), path)
+    return checked_machine(read_configuration(configuration_path(environ)))
 
 
-def checked_machine(settings: Mapping[str, Any], path: Path) -> MachineSettings:
+def checked_machine(configuration: Configuration) -> MachineSettings:
     """Return what stands under `[machine]` of a configuration, whose other sections are nobody's here.
 
     Args:
-        settings: The whole configuration.
-        path: Where it is.
+        configuration: The whole configuration.
 
     Raises:
         HostlerError: As `machine_settings`.
 
     """
-    if not settings:
-        return MachineSettings()
+    if not configuration.settings:
+        return machine_of(configuration)
     from hostres.machine_keys import MACHINE_KEYS, OTHER_SECTIONS  # noqa: PLC0415  most have no such file
 
-    refuse_wrong(path, settings, (*MACHINE_KEYS, *OTHER_SECTIONS))
-    return machine_of(settings, path)
+    refuse_wrong(configuration.path, configuration.settings, (*MACHINE_KEYS, *OTHER_SECTIONS))
+    return machine_of(configuration)
 
 
-def machine_of(settings: Mapping[str, Any], path: Path) -> MachineSettings:
+def machine_of(configuration: Configuration) -> MachineSettings:
     """Return what stands under `[machine]` of a configuration whose keys and values are right, each by itself.
 
     Args:
-        settings: The whole configuration.
-        path: Where it is.
+        configuration: The whole configuration.
 
     Raises:
         HostlerError: `invalid-profile`: values that do not fit each other or this machine.
 
     """
-    machine = settings.get("machine", {})
+    path, machine = configuration.path, configuration.settings.get("machine", {})
     if not machine:
-        return MachineSettings()
+        return MachineSettings(read_boot_ns=configuration.read_boot_ns)
     group, memory = machine.get("group"), machine.get("memory")
     if group is not None:
         group_number(group, path)
@@ -97,6 +97,7 @@ def machine_of(settings: Mapping[str, Any], path: Path) -> MachineSettings:
         claims=_claims(machine["claims"], path) if "claims" in machine else None,
         real_memory=None if memory is None else memory == "available",
         niceness=_niceness(machine) if machine.keys() & {"nice", "ionice"} else None,
+        read_boot_ns=configuration.read_boot_ns,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from hostres.claims import is_name, is_units
 from hostres.errors import Code, HostlerError
 from hostres.folders import MAX_BYTES
+from hostres.listing import MAX_NUMBER
 from hostres.locks import NEW
 from hostres.patience import DEFAULT, Patience
 from hostres.tickets import read_small, write_new
@@ -168,7 +169,9 @@ def _parse(data: bytes) -> MachineState:
             "boot": str(boot),
             "next_ticket": int(next_ticket),
             "profile": {"capacity": dict(capacity)},
-        } if next_ticket >= 1 and all(is_name(name) and is_units(units, least=0) for name, units in capacity.items()):
+        } if 1 <= next_ticket <= MAX_NUMBER and all(
+            is_name(name) and is_units(units, least=0) for name, units in capacity.items()
+        ):
             return MachineState(
                 boot=boot,
                 next_ticket=next_ticket,

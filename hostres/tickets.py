@@ -207,9 +207,21 @@ class TicketFolder:
         except (FileNotFoundError, ValueError, RecursionError):
             raise HostlerError(
                 Code.UNSAFE_STATE,
-                f"{path}, the record of a live ticket, is missing or damaged",
-                "end the processes that hold the ticket, then try again",
+                f"{path}, the record of a live ticket{self._held_by(number)}, is missing or damaged",
+                f"end what holds the ticket, or take it back with `hostler machine revoke {number}`",
             ) from None
+
+    def _held_by(self, number: int) -> str:
+        from hostres.holders import holders_of  # noqa: PLC0415  looks at every process, only to say whom it is about
+
+        files = []
+        with contextlib.suppress(OSError, HostlerError):
+            for name in self.names():
+                parts = name.split(".")
+                if len(parts) > 2 and parts[1] == str(number) and is_held(self.path(name)):
+                    files.append(os.lstat(self.path(name)))
+        holders = [f"pid {one.pid} ({one.command})" for some in holders_of(files).values() for one in some]
+        return f" that {' and '.join(holders)} hold{'s' * (len(holders) == 1)}" if holders else ""
 
     def write(self, number: int, record: Record) -> None:
         """Write a new ticket's record, before its FIFO appears.

@@ -43,6 +43,7 @@ class Usher:
         turnaround: Turnaround,
     ) -> None:
         self.seating = Seating(tickets, sweeper)
+        self._folder = folder
         self._pulse = f"{folder}/{PULSE}"
         self._rouser = Rouser(tickets)
         self._watcher = Watcher(tickets, sweeper)
@@ -159,7 +160,7 @@ class Usher:
         """Let a ticket doze no longer if others let it; return whether it stands otherwise than it thought.
 
         Raises:
-            HostlerError: `ownership-lost`: it is not in its line.
+            HostlerError: `wait-aborted`: it is not in its line, as somebody has taken it back or removed it.
 
         """
         line = listing.line(listing.host(ticket.waiting))
@@ -171,13 +172,19 @@ class Usher:
             return True
         asleep = ticket.entry(DOZING)
         if asleep not in line.waiting:
-            raise HostlerError(Code.OWNERSHIP_LOST, f"ticket {ticket.number} was removed while it waited", "ask again")
+            raise self._sent_away(ticket)
         self._tickets.disown(listing)  # it is about to stand before some of them again
         ticket.be_called(asleep)
         ticket.lock.rename(self._tickets.path(me.name))
         ticket.be_called(me)
         listing.replace(asleep, WAITING)
         return True
+
+    def _sent_away(self, ticket: Ticket) -> HostlerError:
+        from hostres.revocation import is_revoked  # noqa: PLC0415  only to say why
+
+        how = "taken back" if is_revoked(self._folder, ticket.number) else "removed"
+        return HostlerError(Code.WAIT_ABORTED, f"ticket {ticket.number} was {how} while it waited", "ask again")
 
     def _is_next(
         self, ticket: Ticket, listing: Listing, swept: Collection[Entry], state: MachineState, turnaround_ns: int

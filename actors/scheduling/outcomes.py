@@ -27,6 +27,7 @@ FAILURE_OF_CODE: Final = {
     Code.INVALID_PROFILE: FailureCode.CONFLICT,
     Code.UNSAFE_STATE: FailureCode.UNAVAILABLE,
     Code.UNAVAILABLE: FailureCode.UNAVAILABLE,
+    Code.WAIT_ABORTED: FailureCode.UNAVAILABLE,
 }
 """What a refusal of the machine means for a node; anything else is internal."""
 

@@ -122,14 +122,13 @@ def run(args: Any) -> int:
 
 def _settings() -> MachineSettings:
     """Return what the configuration says of the machine, once all of it is right."""
-    path = configuration_path(os.environ)
-    settings = read_configuration(path)
-    if settings.keys() <= {"machine"}:
-        return checked_machine(settings, path)
+    configuration = read_configuration(configuration_path(os.environ))
+    if configuration.settings.keys() <= {"machine"}:
+        return checked_machine(configuration)
     from hostler.configuration_keys import check_configuration  # noqa: PLC0415  many have none of its sections
 
-    check_configuration(path, settings)
-    return machine_of(settings, path)
+    check_configuration(configuration.path, configuration.settings)
+    return machine_of(configuration)
 
 
 def _run(lease: Lease, command: Command, *, own_terminal: bool) -> int:

@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "set":
         changes = _changes(args.changes)
         _require_person("change what the machine has")
-        path = configuration_path(os.environ)
-        check_configuration(path, read_configuration(path))  # where it is wrong, nothing would begin with what is set
+        read = read_configuration(configuration_path(os.environ))
+        check_configuration(read.path, read.settings)  # where it is wrong, nothing would begin with what is set
         with _ended_in_order():
             set_capacities(machine_folder(os.environ), os.environ, changes)
     found = capacities(machine_folder(os.environ), os.environ)

@@ -12,14 +12,17 @@ from hostler.retention_settings import GIGABYTE
 from hostler.state_folder import HOME
 from hostler.views.sizes import bytes_text
 from hostler.views.terminal import shown_path
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import check_private_file, file_system_type, private_folder, refuse_network_file_system
+from hostres.open_folders import reopening
 from store.commit_floor import CommitFloor, measure
 from store.home import Home
 from store.reader import Reader
 from store.usage import usage
 
 WAL: Final = "wal"
+FOLDERS: Final = ("staging", "logs", "hosts", "bundles", "content")
+"""What in a state folder is a folder."""
 LEAST_FREE: Final = 1 << 30
 """With less than this a transcode may fill the disk."""
 PASSING: Final[Mapping[str, str]] = {
@@ -81,12 +84,13 @@ def _unsafe(root: Path) -> Iterator[Finding]:
         yield wrong("home", error)
         return
     except OSError as error:
-        what = f"{root} cannot be looked into: {error.strerror}"
-        yield wrong("home", HostlerError(Code.UNAVAILABLE, what, "check the disk and its permissions"))
+        yield _closed(root, error)
         return
     for entry in entries:
         try:
-            if entry.is_dir() and not entry.is_symlink():
+            if entry.name in FOLDERS and not (entry.is_dir() or entry.is_symlink()):
+                yield wrong("home", HostlerError(Code.UNSAFE_STATE, f"{entry} is not a folder", "move it away"))
+            elif entry.is_dir() and not entry.is_symlink():
                 private_folder(entry, create=False)
                 _refuse_links(entry)
             else:
@@ -95,6 +99,13 @@ def _unsafe(root: Path) -> Iterator[Finding]:
             continue  # of a program that works meanwhile
         except HostlerError as error:
             yield wrong("home", error)
+        except OSError as error:
+            yield _closed(entry, error)
+
+
+def _closed(path: Path, error: OSError) -> Finding:
+    refused = unavailable(f"{path} cannot be looked into", error)
+    return wrong("home", HostlerError(refused.code, refused.what, reopening(error) or refused.todo))
 
 
 def _refuse_links(folder: Path) -> None:

@@ -4,7 +4,7 @@ import os
 import platform
 import sqlite3
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,18 +12,19 @@ from typing import Any, Final
 from hostler import __version__
 from hostler.config import Config
 from hostler.diagnosis.disk import look_at_disk
-from hostler.diagnosis.findings import Finding, guarded, origin, wrong
+from hostler.diagnosis.findings import Finding, guarded, origin, refusal, wrong
 from hostler.diagnosis.in_force import Setting, settings_in_force
-from hostler.diagnosis.machine import look_at_machine
+from hostler.diagnosis.machine import MACHINE, look_at_machine
 from hostler.diagnosis.runs import look_at_runs, look_at_service
 from hostler.diagnosis.surroundings import look_at_surroundings
 from hostler.diagnosis.tools import look_at_tools
+from hostler.state_folder import HOME, state_folder
 from hostler.views.terminal import shown_path
 from hostres.claims import default_capacity
-from hostres.errors import HostlerError
+from hostres.folders import machine_folder
 
 CONFIG: Final = "HOSTLER_CONFIG"
-NOWHERE: Final = "/nonexistent/hostler.toml"
+NOWHERE: Final = "/nonexistent/hostler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,25 +71,47 @@ def examine(environ: Mapping[str, str] | None = None) -> Examination:
         ),
     ]
     settings: list[Setting] = []
-    try:
-        config = Config.load(given)
-    except HostlerError as error:
-        findings.append(wrong("configuration", error))
-        config = Config.load({**given, CONFIG: NOWHERE})
-    else:
-        findings.append(_configuration(config, given))
-        settings = settings_in_force(config, given)
+    lost = _lost_places(given)
+    findings += lost.values()
+    config = _configured(findings, settings, given, dict.fromkeys(lost, NOWHERE))
     capacity = _capacity(settings) or default_capacity()
-    for name, look in (
-        ("home", lambda: look_at_disk(config, given)),
-        ("machine", lambda: look_at_machine(config, given)),
-        ("runs", lambda: look_at_runs(config)),
-        ("service", lambda: look_at_service(config)),
-        ("surroundings", lambda: look_at_surroundings(capacity, given)),
-        ("tools", lambda: look_at_tools(given)),
+    for name, place, look in (
+        ("home", HOME, lambda: look_at_disk(config, given)),
+        ("machine", MACHINE, lambda: look_at_machine(config, given)),
+        ("runs", HOME, lambda: look_at_runs(config)),
+        ("service", HOME, lambda: look_at_service(config)),
+        ("surroundings", "", lambda: look_at_surroundings(capacity, given)),
+        ("tools", "", lambda: look_at_tools(given)),
     ):
-        findings += guarded(name, look)
-    return Examination(settings=tuple(settings), findings=_each_once(findings))
+        if place not in lost:
+            findings += guarded(name, look)
+    return Examination(settings=tuple(one for one in settings if one.key not in lost), findings=_each_once(findings))
+
+
+def _lost_places(environ: Mapping[str, str]) -> dict[str, Finding]:
+    """Return the variables whose folder cannot even be named, each with what is wrong with it."""
+    lost = {}
+    for variable, name, place in ((HOME, "home", state_folder), (MACHINE, "machine", machine_folder)):
+        try:
+            place(environ)
+        except Exception as error:  # noqa: BLE001  as in `guarded`
+            lost[variable] = wrong(name, refusal(error))
+    return lost
+
+
+def _configured(
+    findings: list[Finding], settings: list[Setting], environ: Mapping[str, str], instead: Mapping[str, str]
+) -> Config:
+    """Return the configuration, or that of an empty file if it is wrong; add what is found and is in force."""
+    read: list[Config] = []
+
+    def look() -> Iterator[Finding]:
+        read.append(Config.load({**environ, **instead}))
+        yield _configuration(read[0], environ)
+        settings.extend(settings_in_force(read[0], environ))
+
+    findings += guarded("configuration", look)
+    return read[0] if read else Config.load({**environ, **instead, CONFIG: NOWHERE})
 
 
 def _each_once(findings: Sequence[Finding]) -> tuple[Finding, ...]:

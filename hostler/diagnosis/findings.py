@@ -1,10 +1,14 @@
 """What an examination finds, one line each, and how to mend it."""
 
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from hostres.errors import EXIT_CODES, HostlerError
+from hostler.troubles import of_the_system
+from hostres.errors import EXIT_CODES, Code, HostlerError, describe, unavailable
+from hostres.open_folders import reopening
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +51,7 @@ def wrong(name: str, error: HostlerError) -> Finding:
 
 
 def guarded(name: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """Return what a look finds; if it cannot be finished, that too.
+    """Return what a look finds; whatever keeps it from being finished is a finding too, and no other look suffers.
 
     Args:
         name: Of what it looks at.
@@ -57,9 +61,25 @@ def guarded(name: str, look: Callable[[], Iterable[Finding]]) -> list[Finding]:
     found: list[Finding] = []
     try:
         found.extend(look())
-    except HostlerError as error:
-        found.append(wrong(name, error))
+    except Exception as error:  # noqa: BLE001  whatever is wrong here, the report is what tells of it
+        found.append(wrong(name, refusal(error)))
     return found
+
+
+def refusal(error: Exception) -> HostlerError:
+    """Return what a look met as an error with what mends it."""
+    match error:
+        case HostlerError():
+            mend = reopening(error.__cause__) if isinstance(error.__cause__, OSError) else ""
+            return HostlerError(error.code, error.what, mend or error.todo)
+        case FileNotFoundError(filename=None):
+            return of_the_system(error)
+        case OSError():
+            refused = unavailable("it cannot be looked at", error)
+            return HostlerError(refused.code, refused.what, reopening(error) or refused.todo)
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"{describe(error)} ({Path(where.filename).name} line {where.lineno})"
+    return HostlerError(Code.INTERNAL, what, "a bug in Hostler; report it with this line")
 
 
 def origin(environ: Mapping[str, str], name: str) -> str:

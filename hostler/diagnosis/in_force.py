@@ -98,12 +98,12 @@ class _File:
     def __init__(self, config: Config, environ: Mapping[str, str]) -> None:
         self._config = config
         self._environ = environ
-        self._settings = read_configuration(config.config_path)
+        self._settings = read_configuration(config.config_path).settings
         self._text = _text_of(config.config_path) if self._settings else ""
 
     def rows(self) -> Iterator[Setting]:
         state = None
-        with contextlib.suppress(HostlerError):
+        with contextlib.suppress(HostlerError, OSError):
             state = StateFile(str(self._config.machine_folder)).known()
         for key in KEYS:
             if key.path == _CAPACITY:
@@ -131,7 +131,7 @@ class _File:
 
     def _capacities(self) -> Iterator[Setting]:
         resources: Sequence[Resource] = ()
-        with contextlib.suppress(HostlerError):
+        with contextlib.suppress(HostlerError, OSError):
             resources = capacities(self._config.machine_folder, self._environ).resources
         for one in resources:
             place = ("machine", "capacity", one.name)

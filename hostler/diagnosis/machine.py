@@ -1,5 +1,6 @@
 """Machine-wide admission: its folder, the capacities in force, and what is in use."""
 
+import os
 from collections.abc import Iterator, Mapping
 
 from hostler.config import Config
@@ -29,18 +30,19 @@ def look_at_machine(config: Config, environ: Mapping[str, str]) -> Iterator[Find
 
     """
     folder = config.machine_folder
-    top = snapshot(folder)
+    found_wrong = inspect(folder)
     where = f"{shown_path(str(folder))} ({origin(environ, MACHINE)})"
-    if folder.exists():
-        where += f": private, on {file_system_type(folder) or 'an unknown'} file system"
-    else:
+    if not os.path.lexists(folder):
         where += ": not there; the first admission makes it"
+    elif not any(found.code for found in found_wrong):
+        where += f": private, on {file_system_type(folder) or 'an unknown'} file system"
     yield Finding(name="machine", said=where)
-    for found in inspect(folder):
+    for found in found_wrong:
         if found.code is None:
             yield Finding(name="machine", said=found.what, todo=found.todo)
         else:
             yield wrong("machine", HostlerError(found.code, found.what, found.todo))
+    top = snapshot(folder)
     different = {name: units for name, units in config.capacity.items() if top.capacity.get(name) != units}
     if different and top.tickets:
         error = HostlerError(

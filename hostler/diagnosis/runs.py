@@ -72,9 +72,12 @@ def _of_dead_hosts(rows: Sequence[RunRow]) -> Iterator[Finding]:
 
 
 def _half_written(home: Home) -> Iterator[Finding]:
-    paths = [one.path for one in candidates(home, now_unix_s=time.time()) if one.query is None]
-    if paths:
+    try:
+        paths = [one.path for one in candidates(home, now_unix_s=time.time()) if one.query is None]
         size = bytes_text(sum(map(size_of, paths)))
+    except OSError:  # whoever looks at the state folder says what cannot be looked into
+        return
+    if paths:
         what = f"{len(paths)} files or folders that killed programs left half-written or half-removed ({size})"
         yield Finding(name="leftover", said=what, todo="`hostler gc` removes them")
 

@@ -93,8 +93,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
             "coordinator poller lease nesting claims claim_policy memory affinity patience errors arguments"
         ),
         "The machine folder, and the lock under which all is decided": (
-            "machine folders sharing gate locks descriptors state profile decisions replacement regular_files clock "
-            "platforms beginning"
+            "machine folders open_folders sharing gate locks descriptors state profile decisions replacement "
+            "regular_files clock platforms beginning"
         ),
         "Tickets, and who goes next": (
             "tickets ticket listing queue seating usher sweeping turnaround"

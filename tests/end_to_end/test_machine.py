@@ -97,6 +97,19 @@ def test_a_leaked_ticket_is_taken_back() -> None:
         leak.wait()
 
 
+def test_a_command_whose_ticket_is_taken_back_while_it_waits_ends_with_130() -> None:
+    with (
+        coordinator(x=1) as machine,
+        machine.lease({"x": 1}) as lease,
+        started("exec", "--claim", "x=1", "--", "true") as waiter,
+    ):
+        waiting(1)
+        hostler("machine", "revoke", str(lease.ticket + 1))
+        _, errors = waiter.communicate(timeout=TIMEOUT_S)
+        assert waiter.returncode == 130
+        assert f"error[wait-aborted]: ticket {lease.ticket + 1} was taken back while it waited; ask again" in errors
+
+
 def test_these_are_decisions_of_a_person() -> None:
     with coordinator(x=1) as machine, machine.lease({"x": 1}) as lease:
         for environ in ({"HOSTLER_NODE": "film/encode"}, {"HOSTLER_PRINCIPAL": "agent:bot"}):

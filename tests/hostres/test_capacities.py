@@ -16,10 +16,12 @@ from hostres import capacities as module
 from hostres import decisions, state
 from hostres.capacities import capacities, set_capacities
 from hostres.claims import MAX_NAME, MAX_RESOURCES, MAX_UNITS
+from hostres.coordinator import Coordinator
 from hostres.decisions import Decision, DecisionFile
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.replacement import Replacement
+from hostres.settings import machine_settings
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, held, holder, rows, waiting
 
 WAITER = """
@@ -113,6 +115,42 @@ def test_who_had_set_it_before_is_not_at_odds_and_who_sets_it_afterwards_is() ->
                 agreeing.lease({}).release()
 
 
+@pytest.mark.parametrize("moment", ["before", "during"])
+def test_who_has_read_the_configuration_before_a_person_sets_a_capacity_goes_by_the_person(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes to start: it would undo what was set, and all others would be refused from then on."""
+    configuration().write_text("[machine.capacity]\nx = 3\n")
+    read = [machine_settings(os.environ)]
+    with Coordinator(machine_folder(os.environ), settings=read[0]) as machine:
+        machine.lease({"x": 1}).release()
+    if moment == "during":
+        commit = Replacement.commit
+
+        def just_before(self: Replacement) -> None:
+            read[0] = machine_settings(os.environ)
+            commit(self)
+
+        monkeypatch.setattr(Replacement, "commit", just_before)
+    change(x=1)
+    with Coordinator(machine_folder(os.environ), settings=read[0]) as late:
+        assert late.capacity["x"] == 1
+        with refused(Code.INVALID_CLAIMS, "more than the machine's 1"):
+            late.lease({"x": 3})
+        with (
+            late.lease({"x": 1}),
+            Coordinator(machine_folder(os.environ), settings=machine_settings(os.environ)) as other,
+        ):
+            other.lease({}).release()
+
+
+def test_who_reads_the_configuration_after_a_person_has_set_a_capacity_may_set_it_otherwise() -> None:
+    change(x=1)
+    configuration().write_text("[machine.capacity]\nx = 3\n")
+    with Coordinator(machine_folder(os.environ), settings=machine_settings(os.environ)) as machine:
+        machine.lease({"x": 3}).release()
+
+
 def test_it_says_where_each_capacity_comes_from() -> None:
     assert shown()["ffmpeg"] == (2, 0, "default", None)
     assert not machine_folder(os.environ).exists()
@@ -138,6 +176,38 @@ def test_the_configuration_keeps_its_mode_and_stays_a_link_and_a_new_one_is_priv
     assert real.read_text() == "[machine.capacity]\nx = 2\n"
     assert stat.S_IMODE(real.stat().st_mode) == 0o644
     assert [path.name for path in real.parent.iterdir()] == ["c.toml"]
+
+
+def test_what_a_killed_change_left_beside_the_configuration_is_removed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But neither what another one is at work on, nor a file that is only called similarly."""
+    folder = tmp_path / "etc"
+    folder.mkdir()
+    monkeypatch.setenv("HOSTLER_CONFIG", str(folder / "c.toml"))
+    (folder / ".c.toml.d").mkdir()
+    similar = [".c.toml.0123", ".c.toml.0123456789aX", "xc.toml.0123456789ab", ".c.toml.bak"]
+    for name in similar:
+        (folder / name).touch()
+    code = """
+        from pathlib import Path
+        from hostres.replacement import replacement
+        with replacement(Path(os.environ["HOSTLER_CONFIG"]), b"x"):
+            say("written")
+            hear()
+    """
+    with children() as start:
+        at_work, killed = start(code), start(code)
+        for child in (at_work, killed):
+            child.line()
+        assert len(list(folder.glob(".c.toml.*"))) == 2 + 4
+        killed.kill()
+        change(x=1)
+        names = {path.name for path in folder.iterdir()} - {"c.toml", ".c.toml.d", *similar}
+        assert len(names) == 1
+        at_work.kill()
+        change(x=2)
+        assert {path.name for path in folder.iterdir()} == {"c.toml", ".c.toml.d", *similar}
 
 
 def test_nothing_is_changed_when_the_configuration_cannot_be(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hostres.configuration import configuration_path
+from hostres.configuration import MAX_BYTES, configuration_path
 from hostres.errors import Code, HostlerError
 from hostres.settings import machine_capacity
 
@@ -50,6 +50,21 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
             path.symlink_to("/dev/zero")
         with pytest.raises(HostlerError, match="regular file", check=lambda error: error.code is Code.INVALID_DATA):
             machine_capacity({"HOSTLER_CONFIG": str(path)})
+
+
+def test_what_is_far_too_large_is_refused_unread_with_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text("# x\n" * (MAX_BYTES // 4))
+    assert machine_capacity({"HOSTLER_CONFIG": str(path)}) == {}
+    with path.open("r+b") as file:
+        file.truncate(MAX_BYTES + 1)
+    with pytest.raises(
+        HostlerError, match=r"some\.toml has 1048577 bytes", check=lambda error: error.code is Code.INVALID_DATA
+    ):
+        machine_capacity({"HOSTLER_CONFIG": str(path)})
+    os.truncate(path, 1 << 36)
+    with pytest.raises(HostlerError, match="68719476736 bytes"):
+        machine_capacity({"HOSTLER_CONFIG": str(path)})
 
 
 def test_more_resources_than_the_machine_can_agree_on_are_refused_with_their_number(tmp_path: Path) -> None:

@@ -250,7 +250,8 @@ def test_a_ticket_removed_while_it_waits_is_told_so(machine: Coordinator) -> Non
     one.release()
     answers.wait()
     assert isinstance(answers.told[0], NotAdmitted)
-    assert answers.told[0].error.code is Code.OWNERSHIP_LOST
+    assert answers.told[0].error.code is Code.WAIT_ABORTED
+    assert "was removed while it waited" in answers.told[0].error.what
 
 
 def test_different_capacities_are_refused_while_leases_live_and_adopted_once_idle() -> None:

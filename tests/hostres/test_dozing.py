@@ -398,7 +398,7 @@ def test_a_dozing_ticket_removed_by_hand_is_told_so() -> None:
         eventually(lambda: dozing() == [two.ticket + 2])
         next(machine_folder(os.environ).glob("t/z.*")).unlink()
         os.kill(stopped.pid, signal.SIGCONT)
-        assert stopped.line() == Code.OWNERSHIP_LOST.value
+        assert stopped.line() == Code.WAIT_ABORTED.value
         one.release()
 
 

@@ -100,7 +100,7 @@ def test_a_folder_deleted_under_live_tickets_is_noticed_by_all_of_them() -> None
         with refused(Code.OWNERSHIP_LOST):
             lease.assert_owned()
         lease.release()
-        assert child.line() in ("unavailable", "ownership-lost")
+        assert child.line() in ("unavailable", "wait-aborted")
         with machine.lease({"x": 1}, wait=0) as fresh:
             fresh.assert_owned()
             other = start(holder({"x": 1}))
@@ -126,7 +126,7 @@ def test_a_folder_made_anew_by_another_process_sends_all_waiters_of_the_old_one_
         folder.rename(folder.with_name("gone"))
         newcomer = start(holder({"x": 1}, explicit={"x": 1}))
         assert newcomer.line().startswith("held 1")
-        assert {child.line() for child in old} <= {"unavailable", "ownership-lost"}
+        assert {child.line() for child in old} <= {"unavailable", "wait-aborted"}
         with refused(Code.OWNERSHIP_LOST):
             lease.assert_owned()
         lease.release()

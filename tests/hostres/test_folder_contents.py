@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import re
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hostres.clock import boot_id
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
@@ -189,7 +191,17 @@ def test_what_dead_tickets_left_behind_is_swept_whole_or_not(machine: Coordinato
     assert not left & {"h.7.dead", "7.json", "w.8.dead", ".new.half", "5.json"}
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"null", b'{"format": 2}', None])
+def of_number(number: int) -> bytes:
+    """A state whose next ticket is that."""
+    state = {"format": 1, "boot": boot_id(), "next_ticket": number, "profile": {"capacity": {"x": 1}}}
+    return json.dumps(state).encode()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"{", b"null", b'{"format": 2}', None, of_number(10**18), of_number(10**30), of_number(10**400)],
+    ids=["empty", "cut", "null", "format", "gone", "10**18", "10**30", "10**400"],
+)
 def test_a_damaged_state_is_rebuilt_on_an_idle_machine_only(machine: Coordinator, damage: bytes | None) -> None:
     lease = machine.lease({"x": 1})
     state = machine_folder(os.environ) / "state.json"
@@ -203,6 +215,25 @@ def test_a_damaged_state_is_rebuilt_on_an_idle_machine_only(machine: Coordinator
         lease.release()
         with other.lease({}) as after:
             assert after.ticket > lease.ticket
+
+
+@pytest.mark.parametrize("place", ["state.json", "t"])
+def test_after_the_last_number_nobody_is_admitted_uncounted(machine: Coordinator, place: str) -> None:
+    """A name with one digit more would be nobody's, and what it held free for others."""
+    machine.lease({}).release()
+    folder = machine_folder(os.environ)
+    if place == "t":
+        os.mkfifo(folder / "t" / f"h.{10**18 - 1}.dead", 0o600)
+        with refused(Code.UNSAFE_STATE, f"number {10**18 - 1}, and no ticket"):
+            machine.lease({})
+    else:
+        (folder / "state.json").write_bytes(of_number(10**18 - 1))
+        with coordinator() as other:
+            lease = other.lease({"x": 1})
+            assert lease.ticket == 10**18 - 1
+            lease.release()
+            with refused(Code.UNSAFE_STATE, f"number {10**18 - 1}, and no ticket"):
+                other.lease({"x": 1})
 
 
 def test_of_two_many_tickets_the_last_is_refused(machine: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -470,7 +470,7 @@ def test_an_heir_that_was_taken_back_is_told_so() -> None:
         child.line()
         waiting(1)
         revoke(machine_folder(os.environ), lease.ticket + 1)
-        assert child.line() == Code.OWNERSHIP_LOST.value
+        assert child.line() == Code.WAIT_ABORTED.value
 
 
 def test_an_heir_that_holds_and_is_taken_back_finds_that_it_does_not_own_it_any_more() -> None:

@@ -76,7 +76,7 @@ def test_a_waiter_is_sent_away() -> None:
             waiting(count)
         for child, row in reversed([*zip(queue, rows("waiting"), strict=True)]):
             take_back(row.ticket)
-            assert child.line().startswith("error[ownership-lost]: ")
+            assert child.line() == f"error[wait-aborted]: ticket {row.ticket} was taken back while it waited; ask again"
 
 
 def test_the_waiters_behind_a_revoked_waiter_go_on() -> None:
@@ -184,7 +184,32 @@ def test_a_ticket_whose_record_is_damaged_can_be_taken_back() -> None:
             with refused(Code.UNSAFE_STATE):
                 other.lease({"x": 1}, wait=0)
             take_back(lease.ticket)
+            (machine_folder(os.environ) / "revoked" / record.name).unlink()
+            with refused(Code.UNSAFE_STATE):
+                rows()
+            take_back(lease.ticket)  # what was taken back may be damaged too
+            assert [row.ticket for row in rows("revoked")] == [lease.ticket]
             other.lease({"x": 1}, wait=LIMIT_S).release()
+
+
+@pytest.mark.parametrize("state", ["held", "waiting"])
+def test_whoever_meets_a_ticket_without_its_record_is_told_who_holds_it_and_how_to_take_it_back(state: str) -> None:
+    with coordinator(x=1) as machine, children() as start:
+        lease = machine.lease({"x": 1})
+        child = start(holder({"x": 1}, name="other"))
+        waiting(1)
+        number = lease.ticket + 1
+        if state == "held":
+            lease.release()
+            child.line()
+        (machine_folder(os.environ) / "t" / f"{number}.json").unlink()
+        says = f"a live ticket that pid {child.pid} .* holds, is missing .* `hostler machine revoke {number}`"
+        for look in (lambda: machine.lease({"x": 1}, wait=0), rows):
+            with pytest.raises(HostlerError, match=says, check=lambda error: error.code is Code.UNSAFE_STATE):
+                look()
+        take_back(number)
+        lease.release()
+        machine.lease({"x": 1}, wait=LIMIT_S).release()
 
 
 def test_nothing_of_it_reads_like_a_ticket_of_another_version(tmp_path: Path) -> None:

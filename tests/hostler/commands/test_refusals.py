@@ -149,6 +149,7 @@ def test_an_open_state_folder_is_refused_with_its_mend(cli: Cli, command_line: l
     cli("run", workflow)
     home = Path(os.environ["HOSTLER_HOME"])
     home.chmod(0o755)
+    home.parent.chmod(0o755)  # so that what lies in it counts
     arguments = [workflow if argument == "WORKFLOW" else argument for argument in command_line]
     said = cli(*arguments, code=73) + cli.error
     assert "unsafe-state" in said
