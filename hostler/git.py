@@ -15,8 +15,8 @@ from typing import Final
 
 from actors.control import Control
 from hostres.errors import Code, HostlerError
+from hostres.exits import Ended, Left
 from hostres.leftovers import NODE, RUN
-from hostres.process import Ended, Left
 
 LIMIT_S: Final = 300.0
 """No single question to git takes longer; a large checkout may take minutes."""

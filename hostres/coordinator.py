@@ -180,11 +180,14 @@ class Coordinator:
             parent: As for `lease`.
 
         Raises:
-            HostlerError: `invalid-claims`: keys or a priority out of bounds; `conflict`: it is closed.
+            HostlerError: `invalid-claims`: keys or a priority out of bounds; `invalid-data`: an argument of a wrong
+                type; `conflict`: it is closed.
 
         """
         if self._closed.is_set():
             raise closed()
+        if not callable(notify):
+            raise invalid("notify", notify, "give a function that takes the answer")
         inside = parent is not None or current_lease.get() is not None
         asker = self._asker(parent, blocks=inside)
         ask = Ask(self._poller, _record(claims, keys, name, command, priority), asker, notify)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from hostres.claims import default_capacity, usable_cpus
-from hostres.coordinator import Admitted, Coordinator, NotAdmitted, Patience
+from hostres.coordinator import Admitted, Coordinator, NotAdmitted, Patience, current_lease
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.process import Supervised
@@ -373,6 +373,74 @@ def test_a_callback_that_fails_does_not_stop_the_others(machine: Coordinator, ca
     assert isinstance(answers.told[0], Admitted)
     answers.told[0].lease.release()
     assert "mine" in caplog.text
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_a_callback_that_wants_to_end_the_program_does_not_end_the_thread_that_answers(
+    machine: Coordinator, caplog: pytest.LogCaptureFixture, error: type[BaseException]
+) -> None:
+    def leave(answer: Admitted | NotAdmitted) -> None:
+        assert isinstance(answer, Admitted)
+        answer.lease.release()
+        raise error
+
+    machine.ask({"x": 1}, notify=leave)
+    eventually(lambda: rows() == [] and error.__name__ in caplog.text)
+    answers = Answers()
+    machine.ask({"x": 1}, notify=answers)
+    answers.wait()
+    assert isinstance(answers.told[0], Admitted)
+    answers.told[0].lease.release()
+
+
+FAILING = """
+def fail(answer):
+    say("admitted")
+    raise ValueError("mine")
+coordinator = Coordinator(FOLDER)
+coordinator.ask({"x": 1}, notify=fail)
+hear()
+"""
+
+
+def test_a_lease_that_a_failed_callback_has_not_kept_is_free_again(machine: Coordinator) -> None:
+    """Nobody has it; the thread that answers keeps no name of it either, though nothing more is asked of it."""
+    with children() as start:
+        at_once = start(FAILING)
+        assert at_once.line() == "admitted"
+        eventually(lambda: rows() == [])
+        lease = machine.lease({"x": 1})
+        later = start(FAILING)
+        waiting(1)
+        lease.release()
+        assert later.line() == "admitted"
+        eventually(lambda: rows() == [])
+
+
+def test_an_ask_without_anybody_to_tell_is_refused(machine: Coordinator) -> None:
+    with refused(Code.INVALID_DATA, "notify is None"):
+        machine.ask({"x": 1}, notify=None)  # type: ignore[arg-type]
+    assert rows() == []
+
+
+def test_a_released_lease_cannot_be_entered_again(machine: Coordinator) -> None:
+    """Its body would run with nothing held."""
+    lease = machine.lease({"x": 1})
+    with lease:
+        pass
+    with refused(Code.OWNERSHIP_LOST, "was released"), lease:
+        raise AssertionError
+    assert current_lease.get() is None
+
+
+def test_a_lease_cannot_be_entered_twice_at_once(machine: Coordinator) -> None:
+    """Leaving it once would give it back under the other."""
+    with machine.lease({"x": 1}) as lease:
+        with refused(Code.CONFLICT, "is entered already"), lease:
+            raise AssertionError
+        lease.assert_owned()
+        assert current_lease.get() is lease
+    assert rows() == []
 
 
 def test_importing_and_opening_start_no_thread(machine: Coordinator) -> None:
