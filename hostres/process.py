@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from hostres.affinity import pinned
+from hostres.arguments import listener, of_type
 from hostres.beginning import begin
 from hostres.children import descriptor_of, kill, leader_of, most_resident_bytes, now_s, require_heard_ends
 from hostres.command import checked_command, identity_of
@@ -128,6 +129,10 @@ class Supervised:
 
         """
         require_heard_ends()
+        for path, name in ((stdout_log, "stdout_log"), (stderr_log, "stderr_log")):
+            of_type(path, Path, name=name, todo="give the Path of a file")
+        listener(on_stdout, name="on_stdout")
+        listener(on_stderr, name="on_stderr")
         command = checked_command(argv, env=env, cwd=cwd, lease_fds=lease_fds, stdin=stdin)
         logs: list[Sink | None] = []
         bounded: list[BoundedLog] = []

@@ -263,3 +263,25 @@ def test_programs_end_as_they_do_where_the_caller_ignores_their_ends(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_without_a_descriptor_to_spare_one_line_says_so():
+    """What would tell of an error better cannot even be imported."""
+    script = 'ulimit -n "$0"; exec "$@"'
+    told = []
+    for limit in range(4, 9):
+        done = subprocess.run(
+            ["sh", "-c", script, str(limit), sys.executable, "-m", "hostler", "exec", "--claim", "cpu=1", "--", "true"],
+            env={**os.environ, **ENVIRONMENT},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if "Python" not in done.stderr and "shared libraries" not in done.stderr:  # else the interpreter has not begun
+            told.append((done.returncode, done.stderr))
+    assert told[-1] == (0, "")
+    for code, said in told:
+        assert code in (0, 69), said
+        assert said.count("\n") <= 1
+        assert "ulimit -n" in said or not said

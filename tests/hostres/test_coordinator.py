@@ -528,6 +528,13 @@ def test_a_descriptor_that_was_closed_by_its_number_means_that_ownership_is_lost
         ({"keys": [1]}, "keys is"),
         ({"claims": ["x"]}, "claims is"),
         ({"claims": {b"x": 1}}, "b'x' cannot name a resource"),
+        ({"keys": 1}, "keys is 1"),
+        ({"keys": iter(["film"])}, "keys is <list_iterator"),
+        ({"wait": float("nan")}, "wait is nan"),
+        ({"wait": 10**400}, "wait is 1000"),
+        ({"wait": 10**5000}, "wait is of type int"),
+        ({"parent": 1}, "parent is 1"),
+        ({"abort": 1}, "abort is 1"),
     ],
 )
 def test_an_ask_with_an_argument_of_a_wrong_type_names_it(machine: Coordinator, asked: Any, named: str) -> None:
@@ -552,6 +559,10 @@ def test_an_ask_with_an_argument_of_a_wrong_type_names_it(machine: Coordinator, 
         ({"cwd": 3}, "cwd is 3"),
         ({"stdin": "text"}, "stdin is 'text'"),
         ({"timeout": "3"}, "timeout is '3'"),
+        ({"timeout": float("nan")}, "timeout is nan"),
+        ({"timeout": float("inf")}, "timeout is inf"),
+        ({"timeout": 10**400}, "timeout is 1000"),
+        ({"on_stdout": 1}, "on_stdout is 1"),
     ],
 )
 def test_a_program_with_an_argument_of_a_wrong_type_is_not_started_and_it_is_named(
@@ -562,6 +573,35 @@ def test_a_program_with_an_argument_of_a_wrong_type_is_not_started_and_it_is_nam
         for start in (lease.run, lease.popen)[: 1 if "timeout" in given else 2]:
             with pytest.raises(HostlerError, match=named, check=lambda error: error.code is Code.INVALID_DATA):
                 start(**arguments)
+
+
+def test_a_log_is_named_by_a_path(machine: Coordinator) -> None:
+    with machine.lease({"x": 1}) as lease, refused(Code.INVALID_DATA, "stdout_log is 'log'"):
+        lease.popen(["true"], stdout_log="log")  # type: ignore[arg-type]
+
+
+def test_a_program_or_folder_whose_name_is_too_long_for_the_system_is_not_there(machine: Coordinator) -> None:
+    long = "x" * 300
+    with machine.lease({"x": 1}) as lease:
+        for given in ({"argv": [long]}, {"argv": [f"/{long}"]}, {"argv": ["true"], "cwd": f"/{long}"}):
+            with refused(Code.NOT_FOUND, "there is no"):
+                lease.run(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"folder": None}, "folder is None"),
+        ({"folder": b"x"}, "folder is b'x'"),
+        ({"explicit": 1}, "explicit is 1"),
+        ({"environ": 1}, "environ is 1"),
+        ({"patience": 3}, "patience is 3"),
+        ({"settings": {}}, "settings is {}"),
+    ],
+)
+def test_a_coordinator_with_an_argument_of_a_wrong_type_names_it(given: Any, named: str) -> None:
+    with refused(Code.INVALID_DATA, named):
+        Coordinator(**{"folder": machine_folder(os.environ), **given})
 
 
 def test_a_working_folder_may_be_text(machine: Coordinator, tmp_path: Path) -> None:
