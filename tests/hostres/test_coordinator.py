@@ -398,7 +398,7 @@ def fail(answer):
     say("admitted")
     raise ValueError("mine")
 coordinator = Coordinator(FOLDER)
-coordinator.ask({"x": 1}, notify=fail)
+ask = coordinator.ask({"x": 1}, notify=fail)
 hear()
 """
 
