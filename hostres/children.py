@@ -29,7 +29,7 @@ def require_heard_ends() -> None:
 
     """
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
-        what = "this program ignores SIGCHLD, so that nobody can learn how the programs end that it starts"
+        what = "this program ignores SIGCHLD, so that nobody can learn how the programs that it starts end"
         raise HostlerError(Code.CONFLICT, what, "let it call signal.signal(signal.SIGCHLD, signal.SIG_DFL)")
 
 
