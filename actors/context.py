@@ -225,7 +225,7 @@ class Context:
                 for cut in tree.cuts:
                     self._host.log_cut(cut)
         self._control.check()
-        if ended.left or ended.exit is None:
+        if ended.left or ended.exit is None or ended.exit.unseen:
             raise left_behind(Path(words[0]).name, ended)
         for stream in (out, err):
             if stream.error is not None:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from hostres.process import Ended
+    from hostres.exits import Ended
 
 
 class Endable(Protocol):

@@ -11,7 +11,7 @@ from store.lazy_dataclass import dataclass
 from store.policy import FailureCode
 
 if TYPE_CHECKING:
-    from hostres.process import Ended
+    from hostres.exits import Ended
 
 
 TAIL_BYTES: Final = 64 * 1024

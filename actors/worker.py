@@ -20,8 +20,9 @@ from actors.operations import Entry
 from actors.outcomes import Aborted, Outcome, Value
 from actors.program import Tail, left_behind, process_failed
 from actors.worker_messages import MAX_WORDS_OF_WORKER, Stop, frame_of
+from hostres.exits import Ended
 from hostres.masking import own_mask
-from hostres.process import Ended, Supervised
+from hostres.process import Supervised
 from store.plans import NodePlan
 from store.policy import FailureCode
 
@@ -98,6 +99,8 @@ def _outcome(talk: Conversation, ended: Ended, control: Control, *, broken: str 
         return failed_by(fault, dispatched=True)
     if talk.answer is not None:
         return talk.answer
+    if ended.exit.unseen:
+        return failed_by(fault_of(left_behind(NAME, ended)), dispatched=talk.calling)
     error = process_failed(NAME, ended.exit.code, ended.exit.signal, errors, too_early=" before it gave a result")
     return failed_by(fault_of(error), dispatched=talk.calling)
 

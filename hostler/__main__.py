@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 EXIT_INTERRUPTED = 130
+EXIT_UNAVAILABLE = 69
 DEBUG = "--debug"
 LIGHT = ("complete", "exec", "runs")
 """Commands that read plain arguments themselves: their modules have `read_plain`."""
@@ -53,14 +54,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001  whatever it is, it is told
-        from hostler.troubles import tell  # noqa: PLC0415
-
-        code = tell(error, debug=_debugs(arguments))
+        code = _tell(error, debug=_debugs(arguments))
     if argv is None:
         if light is not None:
             _leave(code)
         gc.freeze()  # the process ends: to look once more for garbage among all that lives takes as long as a start
     return code
+
+
+def _tell(error: Exception, *, debug: bool) -> int:
+    try:
+        from hostler.troubles import tell  # noqa: PLC0415
+
+        return tell(error, debug=debug)
+    except OSError as lacking:
+        import errno  # noqa: PLC0415
+
+        if lacking.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        todo = "raise the limit of open files (ulimit -n), or run fewer things at once"
+        sys.stderr.write(f"hostler: error[unavailable]: no file can be opened, not even to say what failed; {todo}\n")
+        return EXIT_UNAVAILABLE
 
 
 def _light(arguments: list[str]) -> Callable[[], int] | None:

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -76,6 +77,7 @@ def command_of(arguments: list[str]) -> Callable[[], int]:
 
     """
     _refuse_undecodable(arguments)
+    _hear_of_children()
     # The command is the first argument that is not one of ours; argparse finds it again and checks the rest.
     named = next((argument for argument in arguments if argument != DEBUG), "")
     module = importlib.import_module(module_of(named)) if named in COMMANDS else None
@@ -168,6 +170,12 @@ def _refuse_undecodable(arguments: list[str]) -> None:
         return
     for argument in arguments:
         require_utf8(argument, "the argument")
+
+
+def _hear_of_children() -> None:
+    """Undo that the caller ignores SIGCHLD, which passes through exec: nobody would learn how a program ends."""
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 class _Version(argparse.Action):

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from actors.control import Control
+from hostres.children import require_heard_ends
 from hostres.errors import Code, HostlerError
+from hostres.exits import Ended, Left
 from hostres.leftovers import NODE, RUN
-from hostres.process import Ended, Left
 
 LIMIT_S: Final = 300.0
 """No single question to git takes longer; a large checkout may take minutes."""
@@ -101,7 +102,7 @@ class Git:
 
         Raises:
             GitError: unavailable, with what git said.
-            HostlerError: unavailable: there is no git.
+            HostlerError: unavailable: there is no git; conflict: this program ignores SIGCHLD.
 
         """
         return self._run(words, stdin, codes).stdout
@@ -110,6 +111,7 @@ class Git:
         self, words: Sequence[str], stdin: bytes | None, codes: Sequence[int]
     ) -> "subprocess.CompletedProcess[bytes]":
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        require_heard_ends()  # else `subprocess` takes every answer for a yes
         argv = [_program(), "--no-pager", "--literal-pathspecs", *settings, *words]
         try:
             process = subprocess.Popen(

@@ -3,9 +3,42 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import TIMEOUT_MAX
 from typing import Any
 
 from hostres.errors import Code, HostlerError
+
+
+def of_type(value: Any, kind: type[Any], *, name: str, todo: str) -> None:
+    """Check that an argument is of a type, or None.
+
+    Args:
+        value: What was given.
+        kind: The type.
+        name: Of the argument.
+        todo: What to give.
+
+    Raises:
+        HostlerError: `invalid-data`.
+
+    """
+    if value is not None and not isinstance(value, kind):
+        raise invalid(name, value, todo)
+
+
+def listener(value: Any, *, name: str) -> None:
+    """Check that an argument can be called, or is None.
+
+    Args:
+        value: What was given.
+        name: Of the argument.
+
+    Raises:
+        HostlerError: `invalid-data`.
+
+    """
+    if value is not None and not callable(value):
+        raise invalid(name, value, "give a function that takes bytes")
 
 
 def folder(value: Any, *, name: str = "cwd") -> Path | None:
@@ -88,9 +121,11 @@ def seconds(value: Any, *, name: str) -> float | None:
         HostlerError: `invalid-data`.
 
     """
-    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and -TIMEOUT_MAX <= value <= TIMEOUT_MAX:
         return value
-    raise invalid(name, value, "give a number of seconds, or None")
+    raise invalid(name, value, "give a number of seconds, or None for no limit")
 
 
 def count(value: Any, *, name: str) -> int:
@@ -146,12 +181,20 @@ def stored_text(value: Any, *, name: str) -> str:
 
 def shown(value: Any) -> str:
     """Return a value that is wrong, with its type, for the one who gave it."""
-    return f"{value!r:.60} ({type(value).__name__})"
+    return f"{_said(value):.60} ({type(value).__name__})"
 
 
 def invalid(name: str, value: Any, todo: str, *, code: Code = Code.INVALID_DATA) -> HostlerError:
     """Return what is said of an argument of a wrong type."""
-    return HostlerError(code, f"{name} is {value!r:.200}", todo)
+    return HostlerError(code, f"{name} is {_said(value):.200}", todo)
+
+
+def _said(value: Any) -> str:
+    """Return a value as Python writes it; its type where that fails, as for a number of too many digits."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001  it may be anything of anybody's
+        return f"of type {type(value).__name__}"
 
 
 def _is_text(value: Any) -> bool:

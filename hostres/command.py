@@ -70,7 +70,7 @@ def checked_command(argv: Any, *, env: Any, cwd: Any, lease_fds: Sequence[int], 
             raise HostlerError(
                 Code.INVALID_DATA, f"{name!r} cannot be in an environment", "leave out =, and NUL in name and value"
             )
-    if home is not None and not home.is_dir():
+    if home is not None and not os.path.isdir(home):  # noqa: PTH112  no name is too long for it
         raise HostlerError(Code.NOT_FOUND, f"there is no folder {home}", "make it, or name another")
     token = os.urandom(8).hex()
     outer = env.get(TOKEN)

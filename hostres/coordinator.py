@@ -10,12 +10,13 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from hostres.arguments import invalid, seconds, text
+from hostres.arguments import folder as path_of
+from hostres.arguments import invalid, of_type, seconds, text
 from hostres.claims import check_keys, describe, is_name, is_priority, is_units
 from hostres.clock import boot_ns
 from hostres.errors import Code, HostlerError
@@ -68,10 +69,18 @@ class Coordinator:
             settings: What the configuration says, see `machine_settings`; what is given beside it goes before it.
 
         Raises:
-            HostlerError: `unsupported-platform`, `unsafe-state`, `invalid-profile`, `unavailable`.
+            HostlerError: `unsupported-platform`, `unsafe-state`, `invalid-profile`, `unavailable`; `invalid-data`: an
+                argument of a wrong type.
 
         """
         require_supported()
+        place = path_of(folder, name="folder")
+        if place is None:
+            raise invalid("folder", folder, "give the path of a folder, as `machine_folder` does")
+        of_type(explicit, Mapping, name="explicit", todo='give a mapping, as in {"cpu": 2}')
+        of_type(environ, Mapping, name="environ", todo="give a mapping of texts, as os.environ")
+        of_type(patience, Patience, name="patience", todo="give a Patience")
+        of_type(settings, MachineSettings, name="settings", todo="give what `machine_settings` returns")
         given = settings or MachineSettings()
         given = given._replace(
             capacity={**given.capacity, **(explicit or {})}, patience=given.patience if patience is None else patience
@@ -83,7 +92,7 @@ class Coordinator:
                     f"{name} = {units!r} is not a capacity",
                     "write a lower-case name and a whole number of units",
                 )
-        self.machine: Final = Machine(folder, given)
+        self.machine: Final = Machine(place, given)
         self._outermost = Parent.of_environment(os.environ if environ is None else environ)
         self._poller = Poller(self.machine)
         self._closed = threading.Event()
@@ -145,6 +154,7 @@ class Coordinator:
         if self._closed.is_set():
             raise closed()
         until = None if wait is None else _until(wait)
+        of_type(abort, threading.Event, name="abort", todo="give a threading.Event")
         record = _record(claims, keys, name, command, priority)
         # The gate is busy for moments on any machine: who does not want to wait for capacity waits for that.
         given_up = None if until is None else until + 1.0
@@ -180,11 +190,14 @@ class Coordinator:
             parent: As for `lease`.
 
         Raises:
-            HostlerError: `invalid-claims`: keys or a priority out of bounds; `conflict`: it is closed.
+            HostlerError: `invalid-claims`: keys or a priority out of bounds; `invalid-data`: an argument of a wrong
+                type; `conflict`: it is closed.
 
         """
         if self._closed.is_set():
             raise closed()
+        if not callable(notify):
+            raise invalid("notify", notify, "give a function that takes the answer")
         inside = parent is not None or current_lease.get() is not None
         asker = self._asker(parent, blocks=inside)
         ask = Ask(self._poller, _record(claims, keys, name, command, priority), asker, notify)
@@ -208,6 +221,7 @@ class Coordinator:
         self.close()
 
     def _asker(self, lease: Lease | None, *, blocks: bool) -> Asker:
+        of_type(lease, Lease, name="parent", todo="give the lease of which it is to be a part")
         lease, outermost = lease or current_lease.get(), self._outermost
         if lease is None and outermost is None:
             return ALONE
@@ -283,8 +297,8 @@ def _until(wait: float) -> float:
 def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: Sequence[str], priority: int) -> Record:
     if type(claims) is not dict and not isinstance(claims, Mapping):
         raise invalid("claims", claims, 'give a mapping, as in {"cpu": 2}', code=Code.INVALID_CLAIMS)
-    if isinstance(keys, str | bytes) or (keys and not all(isinstance(key, str) for key in keys)):
-        raise invalid("keys", keys, 'give a list of texts, as in ["film"]', code=Code.INVALID_CLAIMS)
+    if keys != ():
+        _check_listed(keys)
     if not is_priority(priority):
         raise HostlerError(Code.INVALID_CLAIMS, f"a priority of {priority!r}", "use a whole number from -10 to 10")
     digests: tuple[str, ...] = ()
@@ -302,6 +316,13 @@ def _record(claims: Mapping[str, int], keys: Sequence[str], name: str, command: 
         pid=os.getpid(),
         command=tuple([text(word, name="command") for word in _listed(command)]) if command != () else (),
     )
+
+
+def _check_listed(keys: Any) -> None:
+    """Refuse keys that could not be looked at twice, as those of an iterator, or that are no texts."""
+    listed = keys is None or (isinstance(keys, Collection) and not isinstance(keys, str | bytes))
+    if not listed or not all(isinstance(key, str) for key in keys or ()):
+        raise invalid("keys", keys, 'give a list of texts, as in ["film"]', code=Code.INVALID_CLAIMS)
 
 
 def _listed(command: Any) -> Sequence[Any]:

@@ -31,7 +31,7 @@ from hostres.locks import WATCH, is_locked, poke
 from hostres.queue import Demand, fits, fits_beside
 from hostres.state import MachineState
 from hostres.sweeping import Sweeper
-from hostres.ticket import Inheritance, Ticket
+from hostres.ticket import Inheritance, Ticket, close_watches
 from hostres.tickets import TicketFolder
 from hostres.turnaround import after_turns
 
@@ -110,8 +110,8 @@ class Heirs:
     def __init__(self, tickets: TicketFolder, sweeper: Sweeper) -> None:
         self._tickets = tickets
         self._sweeper = sweeper
-        self._new: deque[Ticket] = deque()
-        """Those that have come to hold since `settle`."""
+        self._new: deque[tuple[str, dict[str, int]]] = deque()
+        """Keys and watches of those that have come to hold since `settle`; they themselves may end before."""
         descriptors.forget_after_fork(self)
 
     def forget(self) -> None:
@@ -213,26 +213,26 @@ class Heirs:
             ticket.lock.place = inheritance.place
             ticket.admitted_boot_ns = boot_ns()
             ticket.holding = True
-        self._new.append(ticket)
+        self._new.append((ticket.key, ticket.watches))
         return True
 
     def settle(self) -> None:
         """Do what that has left to do, now that nobody waits for it; under the gate."""
         if self._new:
-            for ticket in self._taken():
-                self._sweeper.own(ticket.key)
-                ticket.unwatch()
+            for key, watches in self._taken():
+                self._sweeper.own(key)
+                close_watches(watches, watches)
 
     def close(self) -> None:
         """Close what they have watched."""
-        for ticket in self._taken():
-            ticket.unwatch()
+        for _, watches in self._taken():
+            close_watches(watches, watches)
 
-    def _taken(self) -> Iterator[Ticket]:
+    def _taken(self) -> Iterator[tuple[str, dict[str, int]]]:
         """Take out those that are new; another thread may do so in the same moment."""
         while self._new:
             try:
-                ticket = self._new.popleft()
+                new = self._new.popleft()
             except IndexError:
                 return
-            yield ticket
+            yield new

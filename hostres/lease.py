@@ -18,9 +18,10 @@ from hostres.nesting import LEASE, Parent
 from hostres.ticket import Ticket
 
 if TYPE_CHECKING:
+    from hostres.exits import Exit
     from hostres.machine import Machine
     from hostres.niceness import Niceness
-    from hostres.process import Exit, Supervised
+    from hostres.process import Supervised
 
 GRACE_S: Final = 5.0
 """Seconds between TERM and KILL."""
@@ -54,6 +55,7 @@ class Lease:
         self._mutex = threading.Lock()
         self._released_boot_ns: int | None = None
         self._outer: Token[Lease | None] | None = None
+        """Of the context that has entered it."""
         self.ticket: Final = ticket.number
         self.claims: Final[Mapping[str, int]] = ticket.record.claims
         self.admitted_boot_ns: Final = ticket.admitted_boot_ns
@@ -139,7 +141,7 @@ class Lease:
             on_stderr: Likewise.
 
         Raises:
-            HostlerError: `ownership-lost`, `not-found`, `unavailable`, `invalid-data`.
+            HostlerError: `ownership-lost`, `not-found`, `unavailable`, `invalid-data`, `conflict`.
 
         """
         from hostres.process import Supervised  # noqa: PLC0415  waiting for admission needs none of it
@@ -171,7 +173,9 @@ class Lease:
         on_stdout: Callable[[bytes], None] | None = None,
         on_stderr: Callable[[bytes], None] | None = None,
     ) -> "Exit":
-        """Run a program under this lease until it and all it started has ended.
+        """Run a program under this lease until it ends; then end what it has left running, and wait for that too.
+
+        To leave something running, start the program with `popen`, and wait for that.
 
         Args:
             argv: The program and its arguments.
@@ -184,7 +188,8 @@ class Lease:
             on_stderr: Likewise.
 
         Raises:
-            HostlerError: `ownership-lost`, `not-found`, `unavailable`, `invalid-data`.
+            HostlerError: `ownership-lost`, `not-found`, `unavailable`, `invalid-data`; `conflict`: as for
+                `Supervised.start`, or nobody has seen how it ended and *check* asks for that.
             subprocess.TimeoutExpired: It took too long.
             subprocess.CalledProcessError: It failed.
 
@@ -202,6 +207,9 @@ class Lease:
             reason = "cleanup"
         finally:
             process.end(grace_s=GRACE_S, reason=reason)
+        if check and ended.unseen:
+            what = f"nobody has seen how {command[0]} ended, as another part of this program has waited for it"
+            raise HostlerError(Code.CONFLICT, what, "let that wait for the children only that it has started")
         if check and ended.code != 0:
             code = ended.code if ended.code is not None else -(ended.signal or 0)
             raise subprocess.CalledProcessError(code, command)
@@ -224,7 +232,12 @@ class Lease:
             return self._released_boot_ns
 
     def __enter__(self) -> Self:
-        self._outer = current_lease.set(self)
+        self.assert_owned()
+        with self._mutex:
+            if self._outer is not None:
+                what = f"lease {self.ticket} is entered already, and leaving it once would give it back"
+                raise HostlerError(Code.CONFLICT, what, "enter it once; inside, ask for parts of it")
+            self._outer = current_lease.set(self)
         return self
 
     def __exit__(

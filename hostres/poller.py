@@ -147,8 +147,8 @@ class Poller:
                 with self._mutex:
                     new, self._new = self._new, []
                     stopping = self._stopping
-                for ask in new:
-                    self._begin(ask)
+                while new:  # no name here keeps an ask, and with it a lease that nobody has
+                    self._begin(new.pop(0))
                 if stopping:
                     for ask in self._waiting:
                         ask.withdraw()  # also one that was being seated while `close` went round
@@ -230,10 +230,11 @@ class Poller:
 
     def _let_go(self) -> None:
         """Forget what is settled; only this thread closes watches, as only it polls them."""
-        for ask in self._waiting:
-            if ask.settled and ask.ticket is not None:
-                ask.ticket.unwatch()
+        settled = [ask for ask in self._waiting if ask.settled]
         self._waiting = [ask for ask in self._waiting if not ask.settled]
+        for ask in settled:
+            if ask.ticket is not None:
+                ask.ticket.unwatch()
 
     def _undo(self, ticket: Ticket) -> None:
         ticket.withdraw()
@@ -242,11 +243,14 @@ class Poller:
             Lease(self._machine, ticket).release()
 
     def _admit(self, ask: Ask) -> None:
-        assert ask.ticket is not None
+        ticket = ask.ticket
+        assert ticket is not None
         if ask.settle():
-            self._tell(ask, Admitted(lease=Lease(self._machine, ask.ticket)))
+            self._tell(ask, Admitted(lease=Lease(self._machine, ticket)))
+            ticket.unwatch()
+            ask.ticket = None  # where the callback failed and kept nothing, the capacity is free again
         else:
-            self._undo(ask.ticket)
+            self._undo(ticket)
 
     def _refuse(self, ask: Ask, error: Exception) -> None:
         if not isinstance(error, HostlerError):
@@ -258,5 +262,5 @@ class Poller:
     def _tell(self, ask: Ask, answer: Admitted | NotAdmitted) -> None:
         try:
             ask.notify(answer)
-        except Exception:  # noqa: BLE001  the callback is a stranger's; others wait
+        except BaseException:  # noqa: BLE001  the callback is a stranger's, whatever it wants to end; others wait
             _LOG.exception("the callback of an ask failed")

@@ -8,70 +8,29 @@ in the logs; what it left in the background may go on writing until `end`.
 import contextlib
 import os
 import select
-import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
 from hostres.affinity import pinned
+from hostres.arguments import listener, of_type
 from hostres.beginning import begin
+from hostres.children import descriptor_of, kill, leader_of, most_resident_bytes, now_s, require_heard_ends
 from hostres.command import checked_command, identity_of
 from hostres.errors import unavailable
+from hostres.exits import Ended, Exit, Left, unseen
 from hostres.logs import KEEP_BYTES, BoundedLog, Cut
 from hostres.masking import Mask, MaskedLog, Sink
 from hostres.niceness import Niceness, born_nice, lower_session
-from hostres.procfs import Process, command_of, read_process
+from hostres.procfs import Process, command_of
 from hostres.reaping import reaper
 from hostres.spawning import Child, spawn
 from hostres.streams import OutputStream
 from hostres.trees import Patience, Tree, end_processes
 
 _PIECE: Final = 1 << 18
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exit:
-    """How a process ended.
-
-    Attributes:
-        code: Its exit code; None if a signal ended it, or if somebody else reaped it.
-        signal: The signal that ended it.
-        asked_by: The reason given to `end`; None if nobody asked it to end.
-        cpu_seconds: CPU time of it and of all below it that were waited for, by it or by their own parents. What
-            outlives its parent, or is never waited for, is not in it: its account goes to whoever reaps it.
-        peak_bytes: The largest resident memory of any one of the same processes, not their sum.
-
-    """
-
-    code: int | None
-    signal: int | None
-    asked_by: str | None
-    cpu_seconds: float
-    peak_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
-    """A process that could not be ended."""
-
-    pid: int
-    command: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """What ending a tree came to.
-
-    Attributes:
-        exit: How its first process ended; None if it could not be ended.
-        left: What could not be ended.
-
-    """
-
-    exit: Exit | None
-    left: tuple[Left, ...]
 
 
 class Supervised:
@@ -101,9 +60,10 @@ class Supervised:
         self._streams = streams
         self._logs = tuple(logs)
         self._input = memoryview(stdin)
+        self._ours_bytes = most_resident_bytes()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         try:
-            self._pidfd = os.pidfd_open(child.pid)
+            self._pidfd = descriptor_of(child, tree.leader)
         except OSError:
             os.close(self._bell)
             raise
@@ -112,7 +72,7 @@ class Supervised:
         self._asked_by: str | None = None
         self._patience: Patience | None = None
         self._ended_for = ""
-        self._exit: Exit | None = None
+        self._exit = None if self._pidfd >= 0 else unseen()
         self._ended: Ended | None = None
         self._done = threading.Event()
         reaper.watch(child.pid)
@@ -122,7 +82,8 @@ class Supervised:
         except OSError:
             reaper.forget(child.pid)
             os.close(self._bell)
-            os.close(self._pidfd)
+            if self._pidfd >= 0:
+                os.close(self._pidfd)
             raise
 
     @classmethod
@@ -164,9 +125,14 @@ class Supervised:
             HostlerError: `not-found`: no such program or folder; `unavailable`: it cannot be executed, or the system
                 has no room for it; `invalid-data`: more than 16 descriptors, a NUL in an argument or a variable, or an
                 argument of a wrong type;
-                `ownership-lost`: a descriptor of a lease is closed.
+                `ownership-lost`: a descriptor of a lease is closed; `conflict`: this process ignores SIGCHLD.
 
         """
+        require_heard_ends()
+        for path, name in ((stdout_log, "stdout_log"), (stderr_log, "stderr_log")):
+            of_type(path, Path, name=name, todo="give the Path of a file")
+        listener(on_stdout, name="on_stdout")
+        listener(on_stderr, name="on_stderr")
         command = checked_command(argv, env=env, cwd=cwd, lease_fds=lease_fds, stdin=stdin)
         logs: list[Sink | None] = []
         bounded: list[BoundedLog] = []
@@ -177,6 +143,7 @@ class Supervised:
                 with pinned(cpus):
                     return spawn(command)
 
+            started_s = now_s()
             child = born_nice(niceness, start)
         except BaseException as error:
             for log in logs:
@@ -188,14 +155,12 @@ class Supervised:
         streams = [OutputStream(child.stdout, logs[0], on_stdout), OutputStream(child.stderr, logs[1], on_stderr)]
         try:
             lower_session(child.pid, niceness)
-            leader = read_process(child.pid)
-            assert leader is not None  # not yet reaped
+            leader = leader_of(child.pid, started_s)
             files = command.files | {identity_of(stream.fd) for stream in streams}
             tree = Tree(leader=leader, token=command.token.encode(), files=files)
             return cls(child, tree, streams, command.fed or b"", bounded, command.program)
         except OSError as error:
-            os.kill(child.pid, signal.SIGKILL)
-            child.returncode = os.waitpid(child.pid, 0)[1]
+            child.returncode = kill(child.pid)
             if child.stdin is not None:
                 child.stdin.close()
             for stream in streams:
@@ -261,11 +226,17 @@ class Supervised:
         streams = {stream.fd: stream for stream in self._streams}
         poll = select.poll()
         for fd in (*streams, self._pidfd, self._bell):
-            poll.register(fd, select.POLLIN)
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
         stdin = self._child.stdin.fileno() if self._child.stdin else -1
         if stdin >= 0:
             os.set_blocking(stdin, False)
             poll.register(stdin, select.POLLOUT)
+        if self._exit is not None:  # it had ended, unseen, before anybody attended to it
+            for stream in tuple(streams.values()):
+                stream.read_all()
+            reaper.forget(self.pid)
+            self._done.set()
         try:
             while streams or self._exit is None:
                 for fd, _ in poll.poll():
@@ -300,7 +271,8 @@ class Supervised:
         with self._mutex:
             os.close(self._bell)
             self._bell = -1
-        os.close(self._pidfd)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
         self._done.set()
 
     def _feed(self, fd: int) -> bool:
@@ -317,25 +289,25 @@ class Supervised:
         return False
 
     def _reap(self) -> None:
-        code, number, cpu_seconds, peak_bytes = None, None, 0.0, 0
         try:
             _, status, usage = os.wait4(self.pid, 0)
         except ChildProcessError:  # the program that embeds us reaps strangers
             self._child.returncode = 0
+            seen = unseen()
         else:
             ended = os.waitstatus_to_exitcode(status)
             self._child.returncode = ended
-            code, number = (ended, None) if ended >= 0 else (None, -ended)
-            cpu_seconds, peak_bytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+            peak_bytes = usage.ru_maxrss * 1024
+            seen = Exit(
+                code=ended if ended >= 0 else None,
+                signal=None if ended >= 0 else -ended,
+                asked_by=None,
+                cpu_seconds=usage.ru_utime + usage.ru_stime,
+                peak_bytes=peak_bytes if peak_bytes > self._ours_bytes else None,
+            )
         reaper.forget(self.pid)
         with self._mutex:
-            self._exit = Exit(
-                code=code,
-                signal=number,
-                asked_by=self._asked_by,
-                cpu_seconds=cpu_seconds,
-                peak_bytes=peak_bytes,
-            )
+            self._exit = replace(seen, asked_by=self._asked_by)
 
 
 def _log(path: Path | None, keep_bytes: int, mask: Mask | None, bounded: list[BoundedLog]) -> Sink | None:

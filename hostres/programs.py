@@ -32,9 +32,9 @@ def find_program(name: str, *, environ: Mapping[str, str], cwd: Path | None = No
     refused = None
     for place in places:
         full = base / place
-        if full.is_file() and os.access(full, os.X_OK):
+        if os.path.isfile(full) and os.access(full, os.X_OK):  # noqa: PTH113  no name is too long for it
             return place if "/" in name or place.startswith("/") else str(full.absolute())
-        if refused is None and full.exists():
+        if refused is None and os.path.exists(full):  # noqa: PTH110
             refused = full
     if refused is None:
         from shlex import quote  # noqa: PLC0415 - only where something is wrong

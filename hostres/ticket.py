@@ -216,10 +216,7 @@ class Ticket:
 
     def unwatch(self, keys: Iterable[str] | None = None) -> None:
         """Close the watches on *keys*, or all of them."""
-        for key in tuple(self.watches if keys is None else keys):
-            fd = self.watches.pop(key, None)
-            if fd is not None:
-                descriptors.close(fd)
+        close_watches(self.watches, self.watches if keys is None else keys)
 
     def withdraw(self) -> bool:
         """Leave the queue, without the gate: unlink, then close, which whoever comes next is told by the kernel.
@@ -242,3 +239,11 @@ class Ticket:
                             os.unlink(self.lock.place)
                 self.lock.close()
             return True
+
+
+def close_watches(watches: dict[str, int], keys: Iterable[str]) -> None:
+    """Close those of a ticket's watches that are on *keys*; another thread may do so in the same moment."""
+    for key in tuple(keys):
+        fd = watches.pop(key, None)
+        if fd is not None:
+            descriptors.close(fd)

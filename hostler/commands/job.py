@@ -21,10 +21,22 @@ if TYPE_CHECKING:
 
 EXIT_SIGNAL: Final = 128
 
-FORWARDED: Final = frozenset(
-    {signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP}
-)
-"""Signals that a process sends to us are meant for the command."""
+OURS: Final = frozenset(
+    {
+        signal.SIGKILL, signal.SIGSTOP,  # cannot be caught
+        signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS,  # our own faults
+        signal.SIGPIPE, signal.SIGXFSZ,  # of what we write ourselves
+        signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH, signal.SIGURG,  # end nothing
+        signal.SIGTTIN, signal.SIGTTOU,
+    }
+)  # fmt: skip
+"""Signals that are not passed on as they come."""
+
+FORWARDED: Final = frozenset(signal.valid_signals()) - OURS
+"""Signals that are meant for the command: all others that would end us or stop us, and it would go on."""
+
+TYPED: Final = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP})
+"""Signals that a terminal sends to all that are in front of it, so that the command has them already."""
 
 JOB_STOPS: Final = frozenset({signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 """Signals by which a terminal or a shell stops a job.
@@ -87,7 +99,7 @@ def run_job(lease: Lease, command: Command) -> int:
     while True:
         news = signal.sigwaitinfo(watched)
         if news.si_signo not in (signal.SIGCHLD, signal.SIGCONT):
-            if news.si_code <= 0:  # sent by a process, not by the terminal
+            if news.si_code <= 0 or not _reaches_all(news.si_signo):
                 os.kill(pid, news.si_signo)
             continue
         continued = news.si_signo == signal.SIGCONT
@@ -162,6 +174,15 @@ def _start_nice(niceness: "Niceness", start: Callable[[], int], *, leads_session
     if leads_session:
         lower_session(pid, niceness)
     return pid
+
+
+def _reaches_all(number: int) -> bool:
+    """Return whether a signal that no process has sent has reached the command too.
+
+    That its terminal is gone, the kernel tells the leader of the session alone, which is to tell the others (setsid(2),
+    `disassociate_ctty` in Linux); a shell does that, and so do we where there is none.
+    """
+    return number in TYPED and not (number == signal.SIGHUP and os.getsid(0) == os.getpid())
 
 
 def exit_code(status: int) -> int:

@@ -44,7 +44,8 @@ def run_on_terminal(lease: Lease, command: Command) -> int:
             session = _Session(master, bell)
             session.resize()
             if session.raw_fd is not None:
-                termios.tcsetattr(slave, termios.TCSANOW, termios.tcgetattr(session.raw_fd))
+                with contextlib.suppress(termios.error):  # it is gone; `serve` sees that
+                    termios.tcsetattr(slave, termios.TCSANOW, termios.tcgetattr(session.raw_fd))
             session.pid = spawn(lease, command, (), terminal=path)
             os.close(slave)
             slave = -1
@@ -58,6 +59,8 @@ def run_on_terminal(lease: Lease, command: Command) -> int:
 
 class _Session:
     """The command, its terminal and ours.
+
+    Where ours is gone, the command is told as by a terminal of its own that is gone: by HUP.
 
     Attributes:
         pid: The command.
@@ -75,6 +78,8 @@ class _Session:
         self._typed = b""
         self._last = b"\n"
         self._ended: int | None = None
+        self._shows_on_terminal = os.isatty(1)
+        self._hung_up = False
         os.set_blocking(master, False)
 
     @contextlib.contextmanager
@@ -83,16 +88,30 @@ class _Session:
         if self.raw_fd is None:
             yield
             return
-        self._before = termios.tcgetattr(self.raw_fd)
-        tty.setraw(self.raw_fd, termios.TCSADRAIN)
+        self._make_raw()
         try:
             yield
         finally:
-            termios.tcsetattr(self.raw_fd, termios.TCSADRAIN, self._before)
+            self._put_back()
+
+    def _make_raw(self) -> None:
+        if self.raw_fd is not None:
+            try:
+                self._before = termios.tcgetattr(self.raw_fd)
+                tty.setraw(self.raw_fd, termios.TCSADRAIN)
+            except termios.error:
+                self._hang_up()
+
+    def _put_back(self) -> None:
+        if self.raw_fd is not None and self._before:
+            with contextlib.suppress(termios.error):  # it is gone, and nothing of it is left to put back
+                termios.tcsetattr(self.raw_fd, termios.TCSADRAIN, self._before)
 
     def resize(self) -> None:
         """Give its terminal the size of ours."""
-        if self._sized is not None:
+        if self._sized is None:
+            return
+        with contextlib.suppress(OSError):  # it is gone
             size = fcntl.ioctl(self._sized, termios.TIOCGWINSZ, struct.pack("4H", 0, 0, 0, 0))
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
 
@@ -109,7 +128,7 @@ class _Session:
             events = dict(poll.poll())
             if self._bell in events:
                 for number in os.read(self._bell, 4096):
-                    self._heard(signal.Signals(number))
+                    self._heard(number)
             if events.get(self._master, 0) & (select.POLLIN | select.POLLHUP):
                 shown = self._show()  # not, once nobody has its terminal open any more
             if events.get(self._master, 0) & select.POLLOUT:
@@ -120,7 +139,7 @@ class _Session:
             pass
         return exit_code(self._ended)
 
-    def _heard(self, number: signal.Signals) -> None:
+    def _heard(self, number: int) -> None:
         if self._ended is not None:
             return
         if number == signal.SIGCHLD:
@@ -132,17 +151,21 @@ class _Session:
         elif number == signal.SIGTSTP:
             self._stop()
         else:
+            self._hung_up |= number == signal.SIGHUP
             os.kill(self.pid, number)
+
+    def _hang_up(self) -> None:
+        """Tell the command that the terminal is gone, unless it was told so already; who leads our session was."""
+        if self._ended is None and not self._hung_up:
+            self._hung_up = True
+            os.kill(self.pid, signal.SIGHUP)
 
     def _stop(self) -> None:
         """Stop with all that belongs to the command, until somebody continues us."""
         os.killpg(self.pid, signal.SIGSTOP)
-        if self.raw_fd is not None:
-            termios.tcsetattr(self.raw_fd, termios.TCSADRAIN, self._before)
+        self._put_back()
         os.kill(os.getpid(), signal.SIGSTOP)
-        if self.raw_fd is not None:
-            self._before = termios.tcgetattr(self.raw_fd)
-            tty.setraw(self.raw_fd, termios.TCSADRAIN)
+        self._make_raw()
         self.resize()
         os.killpg(self.pid, signal.SIGCONT)
 
@@ -157,11 +180,35 @@ class _Session:
                 raise
             return False
         while piece:
-            piece = piece[os.write(sys.stdout.fileno(), piece) :]
+            piece = piece[self._write(piece) :]
         return True
 
+    def _write(self, piece: bytes) -> int:
+        """Write to our output; return how much of it is done with."""
+        try:
+            return os.write(sys.stdout.fileno(), piece)
+        except BlockingIOError:  # whoever started us has left it so
+            poll = select.poll()
+            poll.register(sys.stdout.fileno(), select.POLLOUT)
+            poll.poll()
+            return 0
+        except OSError as error:
+            if error.errno != errno.EIO or not self._shows_on_terminal:
+                raise
+            self._hang_up()
+            return len(piece)  # there is nobody to see it
+
     def _read(self) -> bool:
-        piece = os.read(0, PIECE)
+        try:
+            piece = os.read(0, PIECE)
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            piece = b""
+        if not piece and self.raw_fd is not None and not os.isatty(self.raw_fd):
+            self._hang_up()
         if piece:
             self._last = piece[-1:]
         else:  # a line that was begun is handed over by the first, the end said by the second
@@ -179,7 +226,7 @@ def _signals() -> Iterator[int]:
     """Return a descriptor from which the numbers of the watched signals can be read."""
     bell, ring = os.pipe()
     os.set_blocking(ring, False)
-    before = {number: signal.signal(number, _nothing) for number in WATCHED}
+    before = {number: signal.signal(number, _nothing) or signal.SIG_DFL for number in WATCHED}
     rung = signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
     try:
         yield bell

@@ -32,9 +32,10 @@ shows the traceback of an error.
 | 130 | stopped or cancelled |
 
 `hostler exec` gives its command's own code; 126 if that cannot be executed, 127 if it is not found, 128 + n if signal n
-ended it. A signal that is sent to it, as TERM, reaches the command alone, not what that has started; Ctrl-C reaches
-all, as always. What goes on in the background is named and keeps its place. Which error gives which code stands in
-[errors](errors.md).
+ended it. A signal that is sent to it, any that ends or stops a process and can be caught, reaches the command alone,
+not what that has started; so does HUP when its terminal is closed, where there is no shell to pass that on. Ctrl-C
+reaches all, as always. What goes on in the background is named and keeps its place. Which error gives which code stands
+in [errors](errors.md).
 
 A resumed run goes on with its own code. An operation comes from the recorded workflow file if its version, policy and
 schemas are still as planned, so that a mended body counts; else from the copy stored with the run, else from what is

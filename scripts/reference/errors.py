@@ -32,8 +32,8 @@ CODES: Final[Mapping[Code, tuple[str, str]]] = {
     Code.INVALID_PROFILE: ("a capacity or another setting of the machine is wrong", "mend the line that it names"),
     Code.NOT_FOUND: ("no such run, node, file, resource or work", "`hostler runs`, `hostler show RUN`"),
     Code.CONFLICT: (
-        "a living host owns the run, the plan is another one by now, somebody was first, or you may not",
-        "look again with `hostler show RUN`; ask whoever may",
+        "a living host owns the run, a lease is in use, the plan is another by now, somebody was first, or you may not",
+        "look again with `hostler show RUN`; ask whoever may; what it says",
     ),
     Code.UNAVAILABLE: (
         "the disk is full or fails, the store is busy, a program is missing",
@@ -55,8 +55,8 @@ CODES: Final[Mapping[Code, tuple[str, str]]] = {
     ),
     Code.WAIT_ABORTED: ("the wait was interrupted, or the ticket taken back", "ask again"),
     Code.OWNERSHIP_LOST: (
-        "this host's claim is gone: its file was removed, or another has the run",
-        "`hostler resume RUN`",
+        "this host's claim is gone: its file was removed, or another has the run; or a lease was released",
+        "`hostler resume RUN`; ask for a new lease",
     ),
     Code.INTERNAL: ("a fault of Hostler", "run it again with `--debug` before the command, and report what it says"),
     Code.RECEIPT_UNKNOWN: ("the receipt is not one of this run", "`hostler receipt list RUN`"),

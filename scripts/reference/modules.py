@@ -108,8 +108,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
             "configuration keys machine_keys settings toml_places toml_text"
         ),
         "Programs and their trees": (
-            "process command programs spawning posix_spawn streams logs masking trees procfs holders reaping leftovers "
-            "niceness heartbeat"
+            "process exits children command programs spawning posix_spawn streams logs masking trees procfs holders "
+            "reaping leftovers niceness heartbeat"
         ),
     },
 }  # fmt: skip

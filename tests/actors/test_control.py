@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actors.control import Control
-from hostres.process import Ended, Left
+from hostres.exits import Ended, Left
 from tests.support import until
 
 

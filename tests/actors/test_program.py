@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.program import Tail, left_behind, program_words, secret_values
-from hostres.process import Ended
+from hostres.exits import Ended
 from store.policy import FailureCode
 
 

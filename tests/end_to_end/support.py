@@ -202,13 +202,31 @@ class Terminal:
             self._code = os.waitstatus_to_exitcode(status)
         return self._code
 
+    def close(self) -> None:
+        """Close the window while the command runs."""
+        os.close(self._fd)
+        self._fd = -1
+
+    def wait_unseen(self) -> int:
+        """Return the exit code of a command whose window was closed."""
+        if self._code is None:
+            until(self._ended_unseen)
+        assert self._code is not None
+        return self._code
+
+    def _ended_unseen(self) -> bool:
+        ended, status = os.waitpid(self._pid, os.WNOHANG)
+        if ended:
+            self._code = os.waitstatus_to_exitcode(status)
+        return bool(ended)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._code is None:
             os.kill(self._pid, signal.SIGKILL)
-            self.wait()
+            self.wait() if self._fd >= 0 else self.wait_unseen()
         if self._kept:
             os.close(self._fd)
 

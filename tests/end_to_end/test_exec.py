@@ -97,6 +97,7 @@ def test_descriptors_that_the_caller_gave_are_passed_on(tmp_path: Path) -> None:
         (("--priority", "11", "--", "true"), 2),
         (("--priority", "high", "--", "true"), 2),
         (("--", "no-such-program"), 127),
+        (("--", "x" * 300), 127),
         (("--", "/"), 126),
         (("--", "/etc/passwd"), 126),
     ],

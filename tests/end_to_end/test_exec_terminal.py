@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import select
 import signal
 import struct
 import subprocess
@@ -272,6 +273,88 @@ def test_our_terminal_is_put_back_as_it_was(ending: str) -> None:
         terminal.expect("over")
         terminal.wait()
     assert Path(f"{name}.after").read_text() == Path(f"{name}.before").read_text()
+
+
+# -- a terminal that is closed -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("own", [(), ("--tty",)], ids=["plain", "tty"])
+@pytest.mark.parametrize("clears", [True, False], ids=["hears", "ends"])
+def test_a_command_whose_terminal_is_closed_is_told_though_no_shell_is_there_to_do_it(
+    own: tuple[str, ...], clears: bool, tmp_path: Path
+) -> None:
+    """As in `xterm -e hostler exec …`, or `ssh -t host hostler exec …`: the kernel tells the leader alone."""
+    trap = f"trap 'echo heard > {tmp_path}/heard; exit 9' HUP; " if clears else ""
+    script = f"{trap}echo ready; while :; do sleep 0.05; done"
+    with Terminal("exec", *own, "--claim", "x=1", "--", "sh", "-c", script) as terminal:
+        terminal.expect("ready")
+        terminal.close()
+        assert terminal.wait_unseen() == (9 if clears else 128 + signal.SIGHUP)
+    assert (tmp_path / "heard").exists() is clears
+    eventually(lambda: rows() == [])
+
+
+def test_what_a_command_writes_to_a_terminal_that_is_closed_is_let_go(tmp_path: Path) -> None:
+    """It may have reason to go on; that nobody sees it is no fault of ours."""
+    script = f"trap '' HUP; echo ready; until test -e {tmp_path}/go; do sleep 0.05; done; seq 20000; exit 3"
+    with Terminal("exec", "--tty", "--claim", "x=1", "--", "sh", "-c", script) as terminal:
+        terminal.expect("ready")
+        terminal.close()
+        (tmp_path / "go").touch()
+        assert terminal.wait_unseen() == 3
+
+
+def test_an_output_that_must_not_be_waited_for_is_waited_for() -> None:
+    """Whoever started us has left its pipe so; all that the command wrote comes through it."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    command = [*PROGRAM, "exec", "--tty", "--claim", "x=1", "--", "seq", "50000"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=writing)
+    try:
+        eventually(lambda: not select.select([], [writing], [], 0)[1])  # it is full
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            assert pipe.read() == b"".join(b"%d\r\n" % n for n in range(1, 50001))
+        assert process.wait(LIMIT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+# -- signals -----------------------------------------------------------------------------------------------------------
+
+LISTENS = """
+import signal, sys
+heard = {int(word) for word in sys.argv[1:]}
+signal.pthread_sigmask(signal.SIG_BLOCK, heard)
+print("ready", flush=True)
+while (number := signal.sigwaitinfo(heard).si_signo) != signal.SIGTERM:
+    print(int(number), flush=True)
+sys.exit(9)
+"""
+ENDS_NOTHING = {"SIGCHLD", "SIGCLD", "SIGCONT", "SIGWINCH", "SIGURG", "SIGTSTP", "SIGTTIN", "SIGTTOU"}
+FAULTS = {"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS", "SIGPIPE", "SIGXFSZ"}
+
+
+@pytest.mark.parametrize("own", [(), ("--tty",)], ids=["plain", "tty"])
+def test_every_signal_that_would_end_it_reaches_the_command_instead(own: tuple[str, ...]) -> None:
+    """Else the command goes on, and holds what nobody knows that it holds."""
+    names = {"SIGKILL", "SIGSTOP"} | ENDS_NOTHING | FAULTS
+    numbers = [*sorted(int(n) for n in signal.valid_signals() if getattr(n, "name", "") not in names)]
+    command = [*PROGRAM, "exec", *own, "--claim", "x=1", "--", PYTHON, "-c", LISTENS, *map(str, numbers)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().strip() == b"ready"
+        for number in numbers:
+            if number != signal.SIGTERM:
+                process.send_signal(number)
+                assert process.stdout.readline().strip() == b"%d" % number
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(LIMIT_S) == 9
+    finally:
+        process.kill()
+        process.communicate()
 
 
 # -- while it waits ----------------------------------------------------------------------------------------------------

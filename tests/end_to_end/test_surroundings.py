@@ -238,3 +238,50 @@ def test_a_plan_without_its_node_and_a_reason_without_end_are_refused(tmp_path):
     endless = hostler("settle", "-", "a", "--completed", "/dev/zero", timeout=60)
     assert endless.returncode == 2
     assert "is not a regular file" in endless.stderr
+
+
+PROGRAMS = """
+from hostler import workflow
+@workflow("programs")
+def programs(build):
+    build.command(["sh", "-c", "echo hi"], key="said", effect="local-read")
+"""
+
+
+def test_programs_end_as_they_do_where_the_caller_ignores_their_ends(tmp_path):
+    """An ignored SIGCHLD passes through exec; the kernel would forget each program as it ends."""
+    (tmp_path / "flow.py").write_text(PROGRAMS)
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ignoring, sys.executable, "-m", "hostler", "run", str(tmp_path / "flow.py")],
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_without_a_descriptor_to_spare_one_line_says_so():
+    """What would tell of an error better cannot even be imported."""
+    script = 'ulimit -n "$0"; exec "$@"'
+    told = []
+    for limit in range(4, 9):
+        done = subprocess.run(
+            ["sh", "-c", script, str(limit), sys.executable, "-m", "hostler", "exec", "--claim", "cpu=1", "--", "true"],
+            env={**os.environ, **ENVIRONMENT},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        if "Python" not in done.stderr and "shared libraries" not in done.stderr:  # else the interpreter has not begun
+            told.append((done.returncode, done.stderr))
+    assert told[-1] == (0, "")
+    for code, said in told:
+        assert code in (0, 69), said
+        assert said.count("\n") <= 1
+        assert "ulimit -n" in said or not said

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from hostres.claims import default_capacity, usable_cpus
-from hostres.coordinator import Admitted, Coordinator, NotAdmitted, Patience
+from hostres.coordinator import Admitted, Coordinator, NotAdmitted, Patience, current_lease
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.process import Supervised
@@ -376,6 +376,74 @@ def test_a_callback_that_fails_does_not_stop_the_others(machine: Coordinator, ca
     assert "mine" in caplog.text
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_a_callback_that_wants_to_end_the_program_does_not_end_the_thread_that_answers(
+    machine: Coordinator, caplog: pytest.LogCaptureFixture, error: type[BaseException]
+) -> None:
+    def leave(answer: Admitted | NotAdmitted) -> None:
+        assert isinstance(answer, Admitted)
+        answer.lease.release()
+        raise error
+
+    machine.ask({"x": 1}, notify=leave)
+    eventually(lambda: rows() == [] and error.__name__ in caplog.text)
+    answers = Answers()
+    machine.ask({"x": 1}, notify=answers)
+    answers.wait()
+    assert isinstance(answers.told[0], Admitted)
+    answers.told[0].lease.release()
+
+
+FAILING = """
+def fail(answer):
+    say("admitted")
+    raise ValueError("mine")
+coordinator = Coordinator(FOLDER)
+ask = coordinator.ask({"x": 1}, notify=fail)
+hear()
+"""
+
+
+def test_a_lease_that_a_failed_callback_has_not_kept_is_free_again(machine: Coordinator) -> None:
+    """Nobody has it; the thread that answers keeps no name of it either, though nothing more is asked of it."""
+    with children() as start:
+        at_once = start(FAILING)
+        assert at_once.line() == "admitted"
+        eventually(lambda: rows() == [])
+        lease = machine.lease({"x": 1})
+        later = start(FAILING)
+        waiting(1)
+        lease.release()
+        assert later.line() == "admitted"
+        eventually(lambda: rows() == [])
+
+
+def test_an_ask_without_anybody_to_tell_is_refused(machine: Coordinator) -> None:
+    with refused(Code.INVALID_DATA, "notify is None"):
+        machine.ask({"x": 1}, notify=None)  # type: ignore[arg-type]
+    assert rows() == []
+
+
+def test_a_released_lease_cannot_be_entered_again(machine: Coordinator) -> None:
+    """Its body would run with nothing held."""
+    lease = machine.lease({"x": 1})
+    with lease:
+        pass
+    with refused(Code.OWNERSHIP_LOST, "was released"), lease:
+        raise AssertionError
+    assert current_lease.get() is None
+
+
+def test_a_lease_cannot_be_entered_twice_at_once(machine: Coordinator) -> None:
+    """Leaving it once would give it back under the other."""
+    with machine.lease({"x": 1}) as lease:
+        with refused(Code.CONFLICT, "is entered already"), lease:
+            raise AssertionError
+        lease.assert_owned()
+        assert current_lease.get() is lease
+    assert rows() == []
+
+
 def test_importing_and_opening_start_no_thread(machine: Coordinator) -> None:
     machine.lease({"x": 1}).release()
     assert [thread for thread in threading.enumerate() if thread.name.startswith("hostres")] == []
@@ -461,6 +529,13 @@ def test_a_descriptor_that_was_closed_by_its_number_means_that_ownership_is_lost
         ({"keys": [1]}, "keys is"),
         ({"claims": ["x"]}, "claims is"),
         ({"claims": {b"x": 1}}, "b'x' cannot name a resource"),
+        ({"keys": 1}, "keys is 1"),
+        ({"keys": iter(["film"])}, "keys is <list_iterator"),
+        ({"wait": float("nan")}, "wait is nan"),
+        ({"wait": 10**400}, "wait is 1000"),
+        ({"wait": 10**5000}, "wait is of type int"),
+        ({"parent": 1}, "parent is 1"),
+        ({"abort": 1}, "abort is 1"),
     ],
 )
 def test_an_ask_with_an_argument_of_a_wrong_type_names_it(machine: Coordinator, asked: Any, named: str) -> None:
@@ -485,6 +560,10 @@ def test_an_ask_with_an_argument_of_a_wrong_type_names_it(machine: Coordinator, 
         ({"cwd": 3}, "cwd is 3"),
         ({"stdin": "text"}, "stdin is 'text'"),
         ({"timeout": "3"}, "timeout is '3'"),
+        ({"timeout": float("nan")}, "timeout is nan"),
+        ({"timeout": float("inf")}, "timeout is inf"),
+        ({"timeout": 10**400}, "timeout is 1000"),
+        ({"on_stdout": 1}, "on_stdout is 1"),
     ],
 )
 def test_a_program_with_an_argument_of_a_wrong_type_is_not_started_and_it_is_named(
@@ -495,6 +574,35 @@ def test_a_program_with_an_argument_of_a_wrong_type_is_not_started_and_it_is_nam
         for start in (lease.run, lease.popen)[: 1 if "timeout" in given else 2]:
             with pytest.raises(HostlerError, match=named, check=lambda error: error.code is Code.INVALID_DATA):
                 start(**arguments)
+
+
+def test_a_log_is_named_by_a_path(machine: Coordinator) -> None:
+    with machine.lease({"x": 1}) as lease, refused(Code.INVALID_DATA, "stdout_log is 'log'"):
+        lease.popen(["true"], stdout_log="log")  # type: ignore[arg-type]
+
+
+def test_a_program_or_folder_whose_name_is_too_long_for_the_system_is_not_there(machine: Coordinator) -> None:
+    long = "x" * 300
+    with machine.lease({"x": 1}) as lease:
+        for given in ({"argv": [long]}, {"argv": [f"/{long}"]}, {"argv": ["true"], "cwd": f"/{long}"}):
+            with refused(Code.NOT_FOUND, "there is no"):
+                lease.run(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"folder": None}, "folder is None"),
+        ({"folder": b"x"}, "folder is b'x'"),
+        ({"explicit": 1}, "explicit is 1"),
+        ({"environ": 1}, "environ is 1"),
+        ({"patience": 3}, "patience is 3"),
+        ({"settings": {}}, "settings is {}"),
+    ],
+)
+def test_a_coordinator_with_an_argument_of_a_wrong_type_names_it(given: Any, named: str) -> None:
+    with refused(Code.INVALID_DATA, named):
+        Coordinator(**{"folder": machine_folder(os.environ), **given})
 
 
 def test_a_working_folder_may_be_text(machine: Coordinator, tmp_path: Path) -> None:

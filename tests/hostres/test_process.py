@@ -141,14 +141,28 @@ def test_what_is_left_in_the_background_does_not_hold_up_the_end(tmp_path: Path)
     assert not alive(pid)
 
 
-def test_it_tells_what_it_used() -> None:
-    code = "x = bytearray(60_000_000)\nfor _ in range(2_000_000): pass"
-    process = start(PYTHON, "-c", code)
-    done = process.wait(LIMIT_S)
+USED = """
+from hostres.process import Supervised
+ballast = b"x" * int({ours})
+busy = "x = b'x' * 150_000_000\\nfor _ in range(2_000_000): pass"
+for argv in (["true"], ["sh", "-c", f'{{sys.executable}} -c "{{busy}}"; true']):
+    process = Supervised.start(argv, env=dict(os.environ))
+    done = process.wait(60)
     process.end(grace_s=0, reason="cleanup")
-    assert done is not None
-    assert done.peak_bytes > 60_000_000
-    assert 0.01 < done.cpu_seconds < 10
+    say(done.cpu_seconds, done.peak_bytes)
+hear()
+"""
+
+
+def test_it_tells_what_it_used_and_nothing_that_may_be_what_this_program_has_used() -> None:
+    """The kernel counts for a program what it had as a copy of the one that started it."""
+    with children() as begin:
+        little, much = begin(USED.format(ours=0)), begin(USED.format(ours=300_000_000))
+        assert little.line().split()[1] == "None"
+        seconds, peak = little.line().split()
+        assert 0.01 < float(seconds) < 10
+        assert 150_000_000 < int(peak) < 200_000_000
+        assert [much.line().split()[1] for _ in range(2)] == ["None", "None"]
 
 
 def test_the_first_process_of_a_container_reaps_what_its_processes_leave_and_nothing_else(tmp_path: Path) -> None:

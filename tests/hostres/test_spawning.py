@@ -11,7 +11,8 @@ import pytest
 
 from hostres import posix_spawn, spawning, trees
 from hostres.errors import Code, HostlerError
-from hostres.process import Exit, Supervised
+from hostres.exits import Exit
+from hostres.process import Supervised
 from hostres.procfs import read_process, send_signal
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, pid_written
 
@@ -135,12 +136,11 @@ def test_a_program_without_standard_streams_may_start_others() -> None:
 
 # -- what it used, and what is left ------------------------------------------------------------------------------------
 
-BUSY = "x = bytearray(80_000_000)\nfor _ in range(3_000_000): pass"
+BUSY = "for _ in range(3_000_000): pass"
 
 
 def test_what_its_children_used_counts_once_they_were_waited_for() -> None:
     _, done = outcome("sh", "-c", f'{sys.executable} -c "{BUSY}"; true')
-    assert done.peak_bytes > 80_000_000
     assert done.cpu_seconds > 0.03
 
 
