@@ -11,7 +11,7 @@ from store.clock import Stamp
 from store.contracts import Event
 from store.faults import damaged
 from store.transactions import NewEvent
-from store.values import Domain, canonical, digest_bytes, is_plain
+from store.values import Domain, canonical, digest_bytes, is_plain, sorted_json
 
 GENESIS: Final = "0" * 64
 """What the first event names as the one before it."""
@@ -54,7 +54,7 @@ def seal(event: NewEvent, *, run_id: str, seq: int, stamp: Stamp, prev_sha256: s
         fields["principal"] = event.principal
     # only what `data` holds can be anything; around it are short texts, small integers and names of our own
     if is_plain(inner, largest=_LARGEST, inside=1) and (event.principal is None or event.principal.isascii()):
-        data = orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
+        data = sorted_json(fields)
     else:
         data = canonical(fields, largest=_LARGEST)
     return data, digest_bytes(Domain.EVENT, data)

@@ -14,7 +14,7 @@ from store.contracts import NodeRecord
 from store.faults import damaged
 from store.fields import MAX_SAFE_INTEGER, Contract
 from store.plans import GraphPlan, NodePlan, PlannedNode
-from store.values import Domain, canonical, digest_bytes, is_plain
+from store.values import Domain, canonical, digest_bytes, is_plain, sorted_json
 
 Model = TypeVar("Model", bound=Contract)
 
@@ -99,7 +99,7 @@ def _pieced(model: Contract, inside: int, made: dict[int, Any]) -> bytes | None:
             values[name] = dict(value) if isinstance(value, Mapping) else value
     if is_plain(values, largest=MAX_SAFE_INTEGER, inside=inside):
         with contextlib.suppress(TypeError):  # what has no such bytes is no `Fragment` either
-            return orjson.dumps(values | pieces, option=orjson.OPT_SORT_KEYS)
+            return sorted_json(values | pieces)
     return None
 
 

@@ -47,6 +47,7 @@ class Domain(StrEnum):
     RECORD = "hostler.record.1"
 
 
+_BLOCK: Final = 4096
 _PREFIXES: Final = {domain: domain.encode() + b"\0" for domain in Domain}
 
 
@@ -267,7 +268,16 @@ def canonical(value: object, *, largest: int = MAX_SAFE_INTEGER) -> bytes:
         raise unfit.refusal() from None
     if found & _EXOTIC:
         return b"".join(_render(value))
-    return orjson.dumps(_whole(value) if found else value, option=orjson.OPT_SORT_KEYS)
+    return sorted_json(_whole(value) if found else value)
+
+
+def sorted_json(value: Any) -> bytes:
+    """Return a value that has nothing exotic in it as JSON with sorted keys, in no more memory than that takes.
+
+    orjson (3.13) gives it in a block of 4 KiB, however little it is; much of what is written here is kept.
+    """
+    data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return data if len(data) >= _BLOCK else b"".join((data, b""))
 
 
 def digest_bytes(domain: Domain, data: bytes) -> str:
