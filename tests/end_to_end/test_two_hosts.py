@@ -28,6 +28,20 @@ def work(name, **claims):
     return held
 
 
+class Meeting(BaseModel):
+    seed: int
+
+
+@operation("test.meet", version=1, policy=Policy(effect="local-read", max_seconds=60))
+def meet(ctx, input: Meeting) -> Meeting:
+    # until the other program is there too, so that they have to share
+    (ctx.folder / f"there.{input.seed}").touch()
+    while not all((ctx.folder / f"there.{seed}").exists() for seed in (1, 2)):
+        ctx.check_cancelled()
+        time.sleep(0.005)
+    return input
+
+
 KINDS = [
     work("encode", ffmpeg=1, cpu=1),
     work("both", ffmpeg=2),
@@ -39,9 +53,10 @@ KINDS = [
 @workflow("crowd", version=1)
 def crowd(build, seed: int):
     rng = random.Random(seed)
+    met = build.call(meet, key="meet", input={"seed": seed})
     for index in range(20):
         kind = KINDS[index % len(KINDS)]
-        build.call(kind, key=f"n{index:02d}", input={"seconds": rng.uniform(0.005, 0.04)})
+        build.call(kind, key=f"n{index:02d}", input={"seconds": rng.uniform(0.005, 0.04)}, after=[met])
     return {}
 """
 
@@ -53,7 +68,7 @@ def holdings(log) -> dict[int, tuple[int, int, dict[str, int]]]:
     admitted = {
         event["data"]["ticket"]: (event["data"]["admitted_boot_ns"], event["data"]["claims"])
         for event in log
-        if event["kind"] == "node-running"
+        if event["kind"] == "node-running" and event["data"]["ticket"] is not None
     }
     released = {
         event["data"]["ticket"]: event["data"]["released_boot_ns"] for event in log if event["kind"] == "lease-released"
@@ -69,8 +84,8 @@ def test_two_hosts_with_40_nodes_never_hold_more_than_the_machine_has(tmp_path):
     config.write_text("[machine.capacity]\n" + "".join(f"{name} = {units}\n" for name, units in CAPACITY.items()))
 
     with (
-        hosting("run", str(flow), "-i", "seed=1", "--jobs", "6") as one,
-        hosting("run", str(flow), "-i", "seed=2", "--jobs", "6") as other,
+        hosting("run", str(flow), "-i", "seed=1", "--jobs", "6", cwd=tmp_path) as one,
+        hosting("run", str(flow), "-i", "seed=2", "--jobs", "6", cwd=tmp_path) as other,
     ):
         said = [host.communicate(timeout=60)[0] for host in (one, other)]
         assert [one.returncode, other.returncode] == [0, 0], said
