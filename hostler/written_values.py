@@ -1,9 +1,9 @@
 """The values that an author wrote of a node, as templates: references stand where handles of other nodes stood."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from hostler.handles import NodeHandle
 from hostler.refusals import about, first_problem, invalid, place
@@ -15,6 +15,8 @@ from store.references import SECRET
 from store.terms import Terms
 from store.words import secret_named
 from store.workspace import GitWorkspace
+
+Part = TypeVar("Part", bound=BaseModel)
 
 
 class Written:
@@ -141,16 +143,7 @@ class Written:
             HostlerError: They are none (invalid-data).
 
         """
-        if terms is None or isinstance(terms, Terms):
-            return terms
-        try:
-            return Terms.model_validate(dict(terms))
-        except ValidationError as error:
-            what = f"{self.subject}: {first_problem(error)}"
-            raise invalid(what, "see docs/graph-files.md for what it can be") from error
-        except (TypeError, ValueError) as error:
-            what = f"{self.subject}: terms {terms!r} are no object"
-            raise invalid(what, "give an object, or leave it out") from error
+        return self._part(Terms, terms, "see docs/graph-files.md for what it can be", named="terms {!r} are", at="")
 
     def workspace(self, workspace: GitWorkspace | Mapping[str, Any] | None) -> GitWorkspace | None:
         """Return the repository in whose worktree it works.
@@ -159,15 +152,21 @@ class Written:
             HostlerError: It is none (invalid-data).
 
         """
-        if workspace is None or isinstance(workspace, GitWorkspace):
-            return workspace
+        todo = "give {repository, base, integrate}"
+        return self._part(GitWorkspace, workspace, todo, named="workspace {!r} is", at="workspace: ")
+
+    def _part(
+        self, model: type[Part], given: Part | Mapping[str, Any] | None, todo: str, *, named: str, at: str
+    ) -> Part | None:
+        """Return what is a model, or an object that fits one."""
+        if given is None or isinstance(given, model):
+            return given
         try:
-            return GitWorkspace.model_validate(dict(workspace))
+            return model.model_validate(dict(given))
         except ValidationError as error:
-            what = f"{self.subject}: workspace: {first_problem(error)}"
-            raise invalid(what, "give {repository, base, integrate}") from error
+            raise invalid(f"{self.subject}: {at}{first_problem(error)}", todo) from error
         except (TypeError, ValueError) as error:
-            what = f"{self.subject}: workspace {workspace!r} is no object"
+            what = f"{self.subject}: {named.format(given)} no object"
             raise invalid(what, "give an object, or leave it out") from error
 
     def _own(self, handle: NodeHandle) -> NodeHandle:

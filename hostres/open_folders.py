@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from hostres.locks import NEW
+from hostres.sharing import MODE
 
 ANOTHER: Final = "it is not there for Hostler alone; name a folder of its own"
 _OURS: Final = frozenset(
@@ -20,8 +21,6 @@ _OURS: Final = frozenset(
     }
 )
 """Names of what lies in a machine folder, and in a folder of durable state."""
-SHARED: Final = 0o2770
-"""Mode of a machine folder that a group shares."""
 _STORE: Final = "runs.db"
 """So begin the names of the run store, of what SQLite puts beside it, and of its copies."""
 
@@ -64,7 +63,7 @@ def _is_closed(path: Path) -> bool:
     except OSError:
         return False
     ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return ours and (not status.st_mode & 0o077 or stat.S_IMODE(status.st_mode) == SHARED)
+    return ours and (not status.st_mode & 0o077 or stat.S_IMODE(status.st_mode) == MODE)
 
 
 def _holds_ours_alone(path: Path) -> bool:

@@ -65,9 +65,7 @@ def open_writer(database: Path, known: int, *, create: bool) -> Connection:
             connection.execute("PRAGMA fullfsync = ON")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_TO_CHECKPOINT}")
             connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES_KEPT}")
-            _until_free(
-                connection, "SELECT 1 FROM sqlite_schema LIMIT 1", time.monotonic() + BUSY_SECONDS
-            )  # opens the log
+            _until_free(connection, _LOOK, time.monotonic() + BUSY_SECONDS)  # opens the log
             connection.files = OpenFiles(database)
         except BaseException:
             close_writer(connection, database)

@@ -20,7 +20,8 @@ _SHA256: Final = re.compile(SHA256_PATTERN.strip("^$"))
 _STREAM: Final = re.compile(r"[a-z]{1,32}(\.[1-9][0-9]{0,5})?")
 _LONGEST_KEY: Final = 255
 
-_FOLDERS: Final = ("staging", "logs", "hosts", "bundles", "content")
+FOLDERS: Final = ("staging", "logs", "hosts", "bundles", "content")
+"""What in a state folder is a folder."""
 
 
 class Home:
@@ -63,7 +64,7 @@ class Home:
             raise unavailable(f"{root} cannot be looked into", error) from error
         home = cls(root, exists=True)
         if create:
-            for name in _FOLDERS:
+            for name in FOLDERS:
                 private_folder(root / name)
             _sync_names(made)
         return home

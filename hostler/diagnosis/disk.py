@@ -16,13 +16,11 @@ from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import check_private_file, file_system_type, private_folder, refuse_network_file_system
 from hostres.open_folders import reopening
 from store.commit_floor import CommitFloor, measure
-from store.home import Home
+from store.home import FOLDERS, Home
 from store.reader import Reader
 from store.usage import usage
 
 WAL: Final = "wal"
-FOLDERS: Final = ("staging", "logs", "hosts", "bundles", "content")
-"""What in a state folder is a folder."""
 LEAST_FREE: Final = 1 << 30
 """With less than this a transcode may fill the disk."""
 PASSING: Final[Mapping[str, str]] = {
