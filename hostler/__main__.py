@@ -81,6 +81,10 @@ def _light(arguments: list[str]) -> Callable[[], int] | None:
     """Return what runs a command that reads its arguments itself; None if it needs the parser."""
     if not arguments or arguments[0] not in LIGHT:
         return None
+    if arguments[0] == "exec":
+        from hostres.logger import import_fasteners  # noqa: PLC0415
+
+        import_fasteners()
     command = getattr(__import__("hostler.commands", fromlist=[arguments[0]]), arguments[0])
     plain = command.read_plain(arguments[1:])
     return None if plain is None else lambda: command.run(plain)

@@ -5,7 +5,6 @@ not only given back by whoever leaves it: see `Gate.hold`.
 """
 
 import fcntl
-import logging
 import os
 import threading
 import time
@@ -19,8 +18,8 @@ from hostres import descriptors
 from hostres.errors import Code, HostlerError
 from hostres.folders import MAX_BYTES, open_private
 from hostres.locks import identity
+from hostres.logger import LOG
 
-_LOG: Final = logging.getLogger("hostres")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -181,7 +180,7 @@ class Gate(fasteners.InterProcessLock):  # type: ignore[misc]  # fasteners has n
         now = time.monotonic()
         if now - self._since >= self.SILENCE_S and not self._named:
             self._named = True
-            _LOG.warning("waiting for %s, held by %s", self.place, self._holders())
+            LOG.warning("waiting for %s, held by %s", self.place, self._holders())
         if self._until is not None and now >= self._until:
             raise HostlerError(
                 Code.WAIT_TIMEOUT,

@@ -1,6 +1,5 @@
 """One thread that waits for all tickets asked for without blocking."""
 
-import logging
 import os
 import select
 import threading
@@ -12,6 +11,7 @@ from hostres import descriptors
 from hostres.beginning import begin
 from hostres.errors import Code, HostlerError
 from hostres.lease import Lease
+from hostres.logger import LOG
 from hostres.machine import Machine
 from hostres.nesting import Asker
 from hostres.ticket import Ticket
@@ -23,8 +23,6 @@ SAFETY_NET_S: Final = (2.0, 1.0, 60.0)
 The successor also asks the chief for a sign of life, so that it looks as often; the others see whether these do, and if
 not look in their place; see `hostres.pulse`.
 """
-
-_LOG: Final = logging.getLogger("hostres")
 
 
 class Admitted(NamedTuple):
@@ -254,7 +252,7 @@ class Poller:
 
     def _refuse(self, ask: Ask, error: Exception) -> None:
         if not isinstance(error, HostlerError):
-            _LOG.error("an ask failed", exc_info=error)
+            LOG.error("an ask failed", exc_info=error)
             error = HostlerError(Code.INTERNAL, f"an ask failed: {error!r}", "report it with the log")
         if ask.settle():
             self._tell(ask, NotAdmitted(error=error))
@@ -263,4 +261,4 @@ class Poller:
         try:
             ask.notify(answer)
         except BaseException:  # noqa: BLE001  the callback is a stranger's, whatever it wants to end; others wait
-            _LOG.exception("the callback of an ask failed")
+            LOG.exception("the callback of an ask failed")

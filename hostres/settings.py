@@ -13,6 +13,8 @@ from hostres.patience import Patience
 if TYPE_CHECKING:
     from hostres.claim_policy import ClaimPolicy
     from hostres.niceness import Niceness
+else:
+    ClaimPolicy = Niceness = object  # few have one; as names in quotes typing would compile them, for a millisecond
 
 
 class MachineSettings(NamedTuple):
@@ -34,9 +36,9 @@ class MachineSettings(NamedTuple):
     capacity: Mapping[str, int] = MappingProxyType({})
     group: str | None = None
     patience: Patience | None = None
-    claims: "ClaimPolicy | None" = None
+    claims: ClaimPolicy | None = None
     real_memory: bool | None = None
-    niceness: "Niceness | None" = None
+    niceness: Niceness | None = None
     read_boot_ns: int | None = None
 
 

@@ -1,17 +1,16 @@
 """Draining the output of a process: any volume, any bytes, flat memory."""
 
 import fcntl
-import logging
 import os
 import sys
 import termios
 from collections.abc import Callable
 from typing import IO, Final
 
+from hostres.logger import LOG
 from hostres.masking import Sink
 
 _PIECE: Final = 1 << 18
-_LOG: Final = logging.getLogger("hostres")
 
 
 class OutputStream:
@@ -45,7 +44,7 @@ class OutputStream:
             try:
                 self._callback(piece)
             except BaseException:  # noqa: BLE001  the callback is a stranger's; the stream must go on
-                _LOG.exception("the callback of an output stream failed; it is not called again")
+                LOG.exception("the callback of an output stream failed; it is not called again")
                 self._callback = None
         return len(piece)
 

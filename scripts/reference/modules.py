@@ -94,7 +94,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         ),
         "The machine folder, and the lock under which all is decided": (
             "machine folders open_folders sharing gate locks descriptors state profile decisions replacement "
-            "regular_files clock platforms beginning"
+            "regular_files clock platforms beginning logger"
         ),
         "Tickets, and who goes next": (
             "tickets ticket listing queue seating usher sweeping turnaround"

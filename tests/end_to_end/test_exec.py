@@ -332,7 +332,7 @@ def imported_by_exec() -> set[str]:
 def test_it_starts_light() -> None:
     """What is slow to import and not needed by most commands is imported by none of them."""
     heavy = {
-        "argparse", "asyncio", "ast", "dataclasses", "gettext", "hashlib", "inspect", "multiprocessing", "random",
+        "argparse", "asyncio", "ast", "dataclasses", "gettext", "hashlib", "inspect", "logging", "multiprocessing", "random",
         "shutil", "sqlite3", "subprocess", "tempfile", "orjson", "platformdirs", "psutil", "pydantic", "pykka", "rich",
         "yaml", "actors", "store", "hostler.command_line", "hostler.commands.arguments",
         "hostler.commands.pseudo_terminal", "hostres.holders", "hostres.survey",
@@ -421,7 +421,8 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         *(f"hostres.{name}" for name in (
             "affinity", "arguments", "arrival", "beginning", "claims", "clock", "configuration", "coordinator",
             "decisions", "descriptors", "errors", "folders", "gate", "heirs", "keys", "lease", "listing", "locks",
-            "machine", "machine_keys", "nesting", "patience", "platforms", "poller", "profile", "programs", "pulse",
+            "logger", "machine", "machine_keys", "nesting", "patience", "platforms", "poller", "profile", "programs",
+            "pulse",
             "queue", "rousing", "seating", "settings", "state", "stillness", "succession", "summons", "sweeping",
             "ticket", "tickets", "turnaround", "usher", "watching",
         )),
