@@ -36,6 +36,12 @@ _FORMAT: Final = 1
 _ENCODE: Final = json.encoder.encode_basestring_ascii
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
+_ASKED: Final = b',"asked_boot_ns":'
+_DIGITS: Final = 20
+_MOST_ALIKE: Final = 64
+_SHORT: Final = 1024
+"""Records of more bytes are not kept, so that all of them are few."""
+
 
 class Record(NamedTuple):
     """What a ticket claims, and for whom.
@@ -85,7 +91,21 @@ class Record(NamedTuple):
             ValueError: It is damaged.
 
         """
-        value: Any = json.loads(data)
+        head, _, rest = data.rpartition(_ASKED)
+        digits, _, tail = rest.partition(b",")
+        plain = digits.isdigit() and (digits[:1] != b"0" or digits == b"0")
+        like = _alike.get((head, tail)) if plain and len(digits) < _DIGITS else None
+        if like is not None:
+            return like._replace(asked_boot_ns=int(digits))
+        record = cls._parsed(json.loads(data))
+        if plain and len(data) <= _SHORT and str(record.asked_boot_ns).encode() == digits:
+            if len(_alike) >= _MOST_ALIKE:
+                _alike.clear()
+            _alike[head, tail] = record
+        return record
+
+    @classmethod
+    def _parsed(cls, value: Any) -> "Record":
         match value:
             case {
                 "format": 1,
@@ -112,6 +132,14 @@ class Record(NamedTuple):
                     command=tuple(command),
                 )
         raise ValueError("not a ticket's record")
+
+
+_alike: Final[dict[tuple[bytes, bytes], Record]] = {}
+"""Records that were read: what stands before and behind the time → one of them; a worker's differ in nothing else.
+
+Quotation marks within a string are escaped and no claim stands behind the time, so that the last number that is called
+so is the time.
+"""
 
 
 class TicketFolder:
