@@ -56,11 +56,10 @@ def predecessor(
         allowed: Numbers of the CPUs that the waiter may use.
 
     """
-    twice = {resource: 2 * units for resource, units in heir.units.items()}
     if (
         listing.nested
         or heir.priority
-        or fits(twice, capacity)
+        or not excludes_its_like(heir, capacity)
         or any(not entry.nonce.isalnum() for entry in listing.waiting)
     ):
         return None
@@ -85,6 +84,11 @@ def predecessor(
         if not own or not allowed().issuperset(own):
             return None  # it would not get just the CPUs of that one
     return entry
+
+
+def excludes_its_like(demand: Demand, capacity: Mapping[str, int]) -> bool:
+    """Return whether two that claim the same fit in no case side by side."""
+    return not fits({resource: 2 * units for resource, units in demand.units.items()}, capacity)
 
 
 def promised(waiting: Iterable[Entry], number: int) -> list[str]:

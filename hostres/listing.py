@@ -223,7 +223,7 @@ class Listing(Line):
 
     def _learn(self, name: str, known: dict[str, Entry | int]) -> Entry | int | None:
         number = name.removesuffix(RECORD)
-        entry = _entry(name) if number == name else int(number) if is_number(number) else None
+        entry = entry_of(name) if number == name else int(number) if is_number(number) else None
         if entry is not None:
             known[name] = entry
         else:
@@ -282,7 +282,8 @@ class Listing(Line):
                 self.line(self.host(orphan)).add(orphan)
 
 
-def _entry(name: str) -> Entry | None:
+def entry_of(name: str) -> Entry | None:
+    """Return the ticket that has a name in `t/`, None if none has."""
     parts = name.split(".")
     if not (3 <= len(parts) <= 5 and is_number(parts[1])):
         return None

@@ -12,17 +12,16 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from hostres import affinity
-from hostres.arrival import Left
+from hostres.arrival import Arrivals, Left
 from hostres.claims import MEMORY, check_claims
 from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import is_private_folder, private_folder, refuse_network_file_system
 from hostres.gate import Gate
 from hostres.heirs import Heirs
+from hostres.issuing import Issuer
 from hostres.listing import (
     HOLDING,
     MAX_NUMBER,
-    RECORD,
     WAITING,
     Entry,
     Listing,
@@ -30,9 +29,8 @@ from hostres.listing import (
     nonce_of,
 )
 from hostres.locks import LOOK, WATCH, FifoLock, poke
-from hostres.nesting import ALONE, Asker, check_part, check_wait, room_of, took_part
+from hostres.nesting import ALONE, Asker, check_part, check_wait, took_part
 from hostres.profile import Profile
-from hostres.queue import Demand
 from hostres.settings import MachineSettings
 from hostres.state import MachineState, StateFile
 from hostres.stillness import Stillness
@@ -74,9 +72,8 @@ class Machine:
         self.inherit: Final = self._heirs.inherit
         self._ended: deque[Ticket] = deque()
         """Those that hold no longer, since the last ask."""
-        self._left: Left | None = None
-        self._settled: MachineState | None = None
-        """The rules in force when it was last seen that they are what this process sets of them."""
+        self._issuer = Issuer(self.tickets, settings.claims)
+        self._arrivals = Arrivals(self.tickets, self._state_file, self._issuer, self._usher)
         self._profile = Profile(
             self._state_file,
             self.tickets,
@@ -152,13 +149,9 @@ class Machine:
         try:
             self._settle()
             names = self.tickets.names()
-            left = self._left
-            spare = left.spare(names) if left is not None else None
-            if left is not None and spare is not None:
-                self._left = None  # whoever is interrupted may leave a descriptor open: then it is not to be used again
-                ticket = self._come_back(left, spare, record)
-                if ticket is not None:
-                    return ticket
+            ticket = self._arrivals.by_a_short_way(names, record, alone=not asker.parents)
+            if ticket is not None:
+                return ticket
             listing = self.tickets.listing(names)
             if asker.parents or record.priority > 0:
                 self.tickets.disown(listing)
@@ -166,7 +159,7 @@ class Machine:
                 before_ns = self._turnaround.read()
                 self._usher.count(before_ns, self._heirs.turnaround_ns(before_ns, listing))
             dead = self._sweeper.tidy(listing)
-            state = self._settled = self._agree_on_rules(self._profile.in_force(listing), listing)
+            state = self._arrivals.settled = self._agree_on_rules(self._profile.in_force(listing), listing)
             if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
                 raise HostlerError(
                     Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"
@@ -195,7 +188,7 @@ class Machine:
         while self._ended:
             ticket = self._ended.popleft()
             self._sweeper.released(ticket.key)
-            self._left = Left.by(ticket)
+            self._arrivals.left = Left.by(ticket)
 
     def _look_now(self, ticket: Ticket, hung: Collection[str], unprompted: bool) -> bool:  # noqa: FBT001  of `hold`
         try:
@@ -206,9 +199,13 @@ class Machine:
                 words = ticket.heard()  # under the gate: whatever is changed afterwards comes with another poke
                 adapted = ticket.adapts is not None and self._adapt(ticket)
                 names = self.tickets.names()
-                plain = hung and not (unprompted or adapted or LOOK in words or ticket.parents or ticket.summons.told)
-                if plain and ticket.waiting.name in names and self._usher.takes_over(ticket, names, hung):
-                    return True
+                prompted = hung or (words and not ticket.waiting.after)
+                plain = prompted and not (unprompted or adapted or LOOK in words or ticket.parents)
+                if plain and not ticket.summons.told and ticket.waiting.name in names:
+                    admitted = self._usher.takes_over(ticket, names, hung)
+                    if admitted is not None:
+                        ticket.stillness = None
+                        return admitted
                 listing = self.tickets.listing(names)
                 self._sweeper.inherited(listing)
                 dozed = self._usher.stand_up(ticket, listing)
@@ -255,7 +252,7 @@ class Machine:
     ) -> Ticket:
         host = asker.host(listing, self.tickets) if asker.parents else None
         held = self.tickets.demand(host) if host is not None else None
-        asked, record = record, self._physical(record, state, held)
+        asked, record = record, self._issuer.taken(record, state, held)
         demand = record.demand(number)
         if host is not None and held is not None:
             check_part(demand, host, held)
@@ -278,16 +275,11 @@ class Machine:
         nonce = nonce_of(record.priority)
         parents = (host.number, *host.parents) if host is not None else ()
         cpus = self._usher.cpus(number, record, host, listing, state) if go else ""
-        heir = None if room or parents or self._adapts(asked) else self._heirs.born(demand, nonce, listing, state)
+        for_itself = room or parents or self._issuer.adapts(asked)
+        heir = None if for_itself else self._heirs.born(demand, nonce, listing, state)
         name = heir[0].name if heir else name_of(number, nonce, HOLDING if go else WAITING, parents) + cpus
-        self.tickets.write(number, record)
-        try:
-            lock = FifoLock.born(self.tickets.place, name)
-        except BaseException:
-            self.tickets.sweep_name(f"{number}{RECORD}")
-            raise
+        ticket = self._issuer.issue(demand, nonce, name, record, asked, parents)
         self._sweeper.surpass(listing)
-        ticket = self._made(demand, nonce, lock, record, asked, parents)
         if heir:
             ticket.be_called(*heir)
         took_part(ticket, asker)
@@ -305,76 +297,6 @@ class Machine:
             raise
         return ticket
 
-    def _come_back(self, left: Left, spare: str, record: Record) -> Ticket | None:
-        """Admit a newcomer the short way to a machine that holds nothing but what this process left, if it really did.
-
-        Args:
-            left: That.
-            spare: Name of a record that is nobody's, or "".
-            record: As for `ask`.
-
-        """
-        state = self._state_file.unchanged()
-        if (
-            left.number >= MAX_NUMBER
-            or state is None
-            or state is not self._settled
-            or (state.real_memory and MEMORY in record.claims)
-        ):
-            return None
-        asked, record = record, self._physical(record, state, None)
-        place = self.tickets.place
-        lock = FifoLock.taken_again(f"{place}/{left.name}", left.identity)
-        if lock is None:
-            return None
-        try:
-            demand = record.demand(max(left.number + 1, state.next_ticket))
-            nonce = nonce_of(record.priority)
-            name = name_of(demand.number, nonce, HOLDING) + affinity.suffix(record.claims, (), state.capacity)
-            if spare:
-                self.tickets.write_over(spare, demand.number, record)
-            else:
-                self.tickets.write(demand.number, record)
-            lock.rename(f"{place}/{name}")  # the commit
-        except BaseException:
-            lock.discard()
-            raise
-        ticket = self._made(demand, nonce, lock, record, asked)
-        self._usher.hold(ticket)
-        return ticket
-
-    def _physical(self, record: Record, state: MachineState, held: Demand | None) -> Record:
-        """Return the record of what a claim takes; see `hostres.claim_policy`.
-
-        Args:
-            record: What is claimed.
-            state: What the processes agree on.
-            held: What the lease holds under which it is claimed, None if it is claimed on the machine.
-
-        Raises:
-            HostlerError: `invalid-claims`.
-
-        """
-        check_claims(record.claims, state.capacity if held is None else room_of(state.capacity, held))
-        policy = self.settings.claims
-        if policy is None:
-            return record
-        policy.check(state.capacity)
-        return record._replace(claims=policy.physical(record.claims, held.units if held else state.capacity))
-
-    def _adapts(self, asked: Record) -> bool:
-        policy = self.settings.claims
-        return policy is not None and policy.takes_all(asked.claims)
-
-    def _made(
-        self, demand: Demand, nonce: str, lock: FifoLock, record: Record, asked: Record, parents: tuple[int, ...] = ()
-    ) -> Ticket:
-        ticket = Ticket(demand, nonce, lock, record, parents)
-        if self._adapts(asked):
-            ticket.adapts = asked.claims
-        self.tickets.known[ticket.key] = demand
-        return ticket
-
     def _adapt(self, ticket: Ticket) -> bool:
         """Let a waiting ticket that takes all there is take what there is by now; return whether that has changed.
 
@@ -385,7 +307,7 @@ class Machine:
             HostlerError: `wait-aborted`; `invalid-claims`: it takes more of something else than there is by now.
 
         """
-        policy = self.settings.claims
+        policy = self._issuer.policy
         if policy is None or ticket.adapts is None:
             return False
         listing = self.tickets.scan()

@@ -2,61 +2,47 @@
 
 Decided from the names in `t/` and from what was read before, as a free slot makes haste. Whatever is not
 plain here goes the long way, which thinks of all: another kind of event, another order than that of arrival, a ticket
-inside another, a record that was not read yet.
+inside another.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from hostres.listing import DOZING, HEIR, HOLDING, INSIDE, WAITING, is_number
-from hostres.queue import Demand
 
 
-class Takeover(NamedTuple):
+class Front(NamedTuple):
     """What the oldest waiter finds when it wakes.
 
     Attributes:
-        dead: Names of the holders that have gone, with what they claimed.
-        holders: Likewise of the others.
-        next_one: Name of whoever is the oldest then, "" if nobody else waits.
+        holders: Names of those that hold, or did, each with its key.
+        next_one: Name of whoever is the oldest after it, "" if nobody else waits.
 
     """
 
-    dead: dict[str, Demand]
-    holders: dict[str, Demand]
+    holders: Mapping[str, str]
     next_one: str
 
 
-def takeover(
-    names: Iterable[str],
-    me: int,
-    watched: Collection[str],
-    hung: Collection[str],
-    known: Mapping[str, Demand],
-) -> Takeover | None:
-    """Return what a waiter finds if it is plainly the oldest and all that hung up held, else None.
+def front(names: Iterable[str], me: int, watched: Collection[str]) -> Front | None:
+    """Return what a waiter finds if it is plainly the oldest and all that it watches are there, else None.
 
     Args:
         names: The names in `t/`.
         me: The number of the waiter, which waits for the machine and does not doze.
         watched: Keys of the tickets that it watches.
-        hung: Keys of those that hung up.
-        known: What tickets claim, by key, as far as that was read before.
 
     """
-    dead: dict[str, Demand] = {}
-    holders: dict[str, Demand] = {}
+    holders: dict[str, str] = {}
     next_number, next_one, seen = 0, "", 0
     for name in names:
         letter = name[0]
         if letter == HOLDING:
             parts = name.split(".")
-            key = f"{parts[1]}.{parts[2]}" if len(parts) in (3, 4) else ""
-            demand = known.get(key)
-            if demand is None:
+            if len(parts) not in (3, 4) or not is_number(parts[1]):
                 return None
+            key = holders[name] = f"{parts[1]}.{parts[2]}"
             seen += key in watched
-            (dead if key in hung else holders)[name] = demand
         elif letter == WAITING:
             parts = name.split(".")
             if len(parts) != 3 or not (name.isascii() and parts[1].isdecimal() and parts[2].isalnum()):
@@ -73,6 +59,4 @@ def takeover(
             if number_ and is_number(number_[0]) and int(number_[0]) < me:
                 return None  # it goes first, or holds already
     # a watched one that is not there any more was found dead by somebody else: more has come free
-    if not dead or len(dead) < len(hung) or seen < len(watched):
-        return None
-    return Takeover(dead=dead, holders=holders, next_one=next_one)
+    return Front(holders, next_one) if seen == len(watched) else None

@@ -13,7 +13,7 @@ import errno
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from hostres.claims import is_name, is_priority, is_units
@@ -32,6 +32,7 @@ MAX_WORDS: Final = 4096
 _MOST: Final = 4 * MAX_WORDS
 """As JSON, in which a character may take twelve, each of them takes no more: a record must not be too large to read."""
 
+_KNOWN: Final = 64
 _FORMAT: Final = 1
 _ENCODE: Final = json.encoder.encode_basestring_ascii
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -188,12 +189,16 @@ class TicketFolder:
                 f"{self.place} holds more than {2 * MAX_TICKETS} tickets",
                 "end what fills it, then remove the files in it",
             )
-        if len(self._entries) > 64 + 2 * listing.tickets:
+        if len(self._entries) > _KNOWN + 2 * listing.tickets:
             self._entries.clear()
-        if len(self.known) > 64 + 2 * listing.tickets:
+        if len(self.known) > _KNOWN + 2 * listing.tickets:
             there = {entry.key for entry in listing.entries}
             self.known = {key: demand for key, demand in self.known.items() if key in there}
         return listing
+
+    def remembers_too_much(self, names: Collection[str]) -> bool:
+        """Return whether more is known of tickets than of those that there may be, which `listing` ends."""
+        return len(self.known) > _KNOWN + 2 * len(names)
 
     def watch(self, entry: Entry) -> int | None:
         """Open a ticket for watching; None if it is dead."""

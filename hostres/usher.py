@@ -17,7 +17,7 @@ from hostres.queue import Demand, succeeds
 from hostres.rousing import Rouser
 from hostres.seating import Seating
 from hostres.state import MachineState, StateFile
-from hostres.succession import takeover
+from hostres.succession import front
 from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
 from hostres.tickets import Record, TicketFolder
@@ -96,7 +96,7 @@ class Usher:
                 may_go = self.seating.who_may_go(listing, host, state, patience_ns=patience_ns)
         awake, lookouts = line.awake, line.lookouts
         mine = awake.index(me)
-        self._take_place(ticket, host, mine, unprompted=unprompted)
+        self.take_place(ticket, host, mine, unprompted=unprompted)
         admitted = ticket.number in may_go
         going = [entry for entry in awake if entry.number in may_go and entry != me]
         if admitted or hung or swept or to_look or unprompted or mine == 0 or lookouts[:1] == [me]:
@@ -123,36 +123,50 @@ class Usher:
         self.count(before_ns, turnaround_ns)
         return admitted
 
-    def takes_over(self, ticket: Ticket, names: Collection[str], hung: Collection[str]) -> bool:
-        """Admit a ticket the short way, if it is plain that it may go and nobody else might who might not before.
+    def takes_over(self, ticket: Ticket, names: Collection[str], hung: Collection[str]) -> bool | None:
+        """Look the short way: admit a ticket if it is plain that it may go and nobody else might who might not before.
 
         Args:
-            ticket: A ticket that waits for the machine and that nothing but a hang-up has woken: whatever else may
-                have changed who may go comes with a poke.
+            ticket: A ticket that waits for the machine, and that nothing but a hang-up has woken, or the word that it
+                stands first: whatever else may have changed who may go comes with another word.
             names: The names in `t/`.
             hung: Keys of watched tickets that hung up.
 
+        Returns:
+            Whether it is admitted; None if only the long way can tell.
+
         """
-        found = takeover(names, ticket.number, ticket.watches.keys(), hung, self._tickets.known)
+        found = front(names, ticket.number, ticket.watches.keys())
         if found is None:
-            return False
+            return None
         state = self._state_file.known()
         if state is None or (state.real_memory and MEMORY in ticket.demand.units):
-            return False  # what there is of memory the names do not tell
-        for key in hung:
-            if is_locked(ticket.watches[key]):
-                return False
-        before_ns, now_ns = self._turnaround.read(), boot_ns()
-        dead, holders = found.dead.values(), found.holders.values()
-        turnaround_ns = after_turns(before_ns, dead, now_ns)
-        patience_ns = state.patience_ns(min(before_ns, turnaround_ns))
-        if not succeeds(ticket.demand, dead, holders, state.capacity, patience_ns=patience_ns, now_boot_ns=now_ns):
+            return None  # what there is of memory the names do not tell
+        dead, holders = dict[str, Demand](), dict[str, Demand]()
+        for name, key in found.holders.items():
+            lives = self._watcher.begins(ticket, name, key) if key not in ticket.watches else key not in hung
+            if not lives and key in hung and is_locked(ticket.watches[key]):
+                return None
+            demand = self._tickets.known.get(key)
+            if demand is None:
+                return None
+            (holders if lives else dead)[name] = demand
+        if not dead:
+            if ticket.roused.told:
+                return None
+            self.take_place(ticket, None, 0, unprompted=False)
             return False
-        if found.holders and found.next_one:
+        before_ns, now_ns = self._turnaround.read(), boot_ns()
+        turnaround_ns = after_turns(before_ns, [dead[name] for name in dead if found.holders[name] in hung], now_ns)
+        patience_ns = state.patience_ns(min(before_ns, turnaround_ns))
+        gone, there = dead.values(), holders.values()
+        if not succeeds(ticket.demand, gone, there, state.capacity, patience_ns=patience_ns, now_boot_ns=now_ns):
+            return None
+        if holders and found.next_one:
             poke(self._tickets.path(found.next_one), WATCH)  # it watches nobody but this ticket
-        self.admit(ticket, affinity.suffix(ticket.record.claims, found.holders, state.capacity))
+        self.admit(ticket, affinity.suffix(ticket.record.claims, holders, state.capacity))
         self.count(before_ns, turnaround_ns)
-        for name, demand in found.dead.items():
+        for name, demand in dead.items():
             self._sweeper.bury_name(name, demand.number, below=ticket.number)
         return True
 
@@ -210,7 +224,7 @@ class Usher:
         patience_ns, now_ns = state.patience_ns(turnaround_ns), boot_ns()
         return succeeds(ticket.demand, dead, holders, state.capacity, patience_ns=patience_ns, now_boot_ns=now_ns)
 
-    def _take_place(self, ticket: Ticket, host: Entry | None, place: int, *, unprompted: bool) -> None:
+    def take_place(self, ticket: Ticket, host: Entry | None, place: int, *, unprompted: bool) -> None:
         """Let a ticket know where it stands in its line, and leave the sign of that if it is to look after it."""
         ticket.rank = min(place, 2)
         # the record of a ticket, as a change of its FIFO would let it seem to have been admitted just now

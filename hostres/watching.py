@@ -7,7 +7,7 @@ another ticket watches that too.
 
 from collections.abc import Callable, Collection, Mapping
 
-from hostres.listing import DOZING, WAITING, Entry, Line, Listing
+from hostres.listing import DOZING, WAITING, Entry, Line, Listing, entry_of
 from hostres.locks import is_locked
 from hostres.queue import Demand
 from hostres.sweeping import Sweeper
@@ -62,6 +62,28 @@ class Watcher:
                 break
         ticket.unwatch(ticket.watches.keys() - wanted)
         return swept
+
+    def begins(self, ticket: Ticket, name: str, key: str) -> bool:
+        """Watch one more ticket, which holds; return whether it lives.
+
+        What it claims, or claimed, is known then, if it can be.
+
+        Args:
+            ticket: A ticket of this process that waits, and stands first.
+            name: Of that one.
+            key: Likewise.
+
+        """
+        entry = entry_of(name)
+        if entry is None:
+            return False
+        fd = self._tickets.watch(entry)
+        if fd is None:
+            self._tickets.demand_of_dead(entry)
+            return False
+        ticket.watches[key] = fd
+        self._tickets.demand(entry)
+        return True
 
     def _wanted(self, ticket: Ticket, listing: Listing, alive: Callable[[Entry], bool], *, everybody: bool) -> set[str]:
         host = listing.host(ticket.waiting)

@@ -97,7 +97,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
             "regular_files clock platforms beginning logger"
         ),
         "Tickets, and who goes next": (
-            "tickets ticket listing queue seating usher sweeping turnaround"
+            "tickets ticket issuing listing queue seating usher sweeping turnaround"
         ),
         "The short ways": "arrival succession heirs",
         "Waiting, and who is woken": "watching place stillness pulse summons rousing",

@@ -420,8 +420,8 @@ def test_what_it_imports_is_needed_by_most_commands() -> None:
         "hostler.standard_streams", "hostres",
         *(f"hostres.{name}" for name in (
             "affinity", "arguments", "arrival", "beginning", "claims", "clock", "configuration", "coordinator",
-            "decisions", "descriptors", "errors", "folders", "gate", "heirs", "keys", "lease", "listing", "locks",
-            "logger", "machine", "machine_keys", "nesting", "patience", "platforms", "poller", "profile", "programs",
+            "decisions", "descriptors", "errors", "folders", "gate", "heirs", "issuing", "keys", "lease", "listing",
+            "locks", "logger", "machine", "machine_keys", "nesting", "patience", "platforms", "poller", "profile", "programs",
             "pulse",
             "queue", "rousing", "seating", "settings", "state", "stillness", "succession", "summons", "sweeping",
             "ticket", "tickets", "turnaround", "usher", "watching",

@@ -151,7 +151,7 @@ def test_who_comes_back_puts_in_force_again_what_it_sets(machine: Machine) -> No
 
 
 def test_who_comes_back_gets_what_its_claim_takes_and_no_more_than_there_is(machine: Machine, tmp_path: Path) -> None:
-    machine.settings = machine.settings._replace(claims=ClaimPolicy(takes={"x": {"y": "all"}}, path=tmp_path))
+    machine._issuer.policy = ClaimPolicy(takes={"x": {"y": "all"}}, path=tmp_path)
     ticket = ask(machine)
     assert ticket.record.claims == {"x": 1, "y": 1}
     leave(machine, ticket)
@@ -183,7 +183,7 @@ def test_another_file_in_the_place_of_the_one_that_was_left_is_not_taken(machine
     ticket = ask(machine)
     leave(machine, ticket)
     machine._settle()
-    machine._left = Left.by(ticket)._replace(identity=(0, 1))
+    machine._arrivals.left = Left.by(ticket)._replace(identity=(0, 1))
     leave(machine, ask(machine))
     assert len(made) == 1
 

@@ -25,7 +25,7 @@ from hostres.revocation import revoke
 from hostres.turnaround import read_turnaround
 from tests.hostres.crowd import Crowd
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, rows, stop, waiting
-from tests.hostres.walk import Walk
+from tests.hostres.walk import walk_all
 
 X = {"x": 1}
 
@@ -299,8 +299,7 @@ def test_whose_processors_stand_in_the_names_of_its_own_heirs_gets_them_all_the_
 
 
 def test_a_waiter_that_follows_the_capacity_and_an_heir_leave_each_other_in_peace(crowd: Crowd, tmp_path: Path) -> None:
-    policy = ClaimPolicy(takes={"z": {"y": "all"}}, path=tmp_path)
-    crowd.machines[0].settings = crowd.machines[0].settings._replace(claims=policy)
+    crowd.machines[0]._issuer.policy = ClaimPolicy(takes={"z": {"y": "all"}}, path=tmp_path)
     for claims, by in (({"z": 1}, 0), (X, 1), (X, 1), ({"z": 1}, 0)):
         crowd.ask(claims, by=by)
     crowd.leave(crowd.ask({}, by=1))
@@ -366,37 +365,7 @@ def test_at_no_moment_is_too_much_held_and_in_the_end_nobody_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:
     """Between any two steps of who decides, what it has read may be true no more."""
-    walk: Walk | None = None
-    busy = False
-
-    def with_others(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
-            nonlocal busy
-            if walk is not None and walk.moving and not busy and walk.random.random() < 0.3:
-                busy = True
-                try:
-                    walk.meanwhile()
-                finally:
-                    busy = False
-            return real(*arguments, **named)
-
-        return call
-
-    for name in ("rename", "listdir", "unlink", "mkfifo"):
-        monkeypatch.setattr(os, name, with_others(getattr(os, name)))
-    inherited = 0
-    for seed in seeds:
-        walk = Walk(tmp_path / str(seed), seed)
-        monkeypatch.setenv("HOSTLER_MACHINE_DIR", str(walk.crowd.folder))
-        try:
-            inherited += walk.run(40)
-        except BaseException as error:
-            error.add_note(f"seed {seed}")
-            raise
-        finally:
-            done, walk = walk, None
-            done.crowd.close()
-    assert inherited > len(seeds)
+    assert walk_all(seeds, tmp_path, monkeypatch) > len(seeds)
 
 
 # -- real processes ----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -15,6 +16,7 @@ from hostres.clock import boot_ns
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
+from hostres.listing import Listing
 from hostres.machine import Machine
 from hostres.memory import SETTLING_S, attainable, available_mb
 from hostres.queue import Demand, decide
@@ -198,6 +200,17 @@ def test_who_takes_over_what_has_come_free_looks_whether_so_much_memory_is_there
     assert not machine.look(heir, hung=hung)
     say(meminfo, 6000)
     assert machine.look(heir, unprompted=True)
+    leave(tickets)
+
+
+def test_who_waits_for_memory_behind_an_equal_is_thought_of(meminfo: Path) -> None:
+    """There may be more by now than when that one asked."""
+    say(meminfo, 3000)
+    machine, tickets = by_hand({"memory-mb": 3000}, {"memory-mb": 2000}, {"memory-mb": 2000})
+    with mock.patch.object(Listing, "of", wraps=Listing.of) as listed:
+        tickets.append(machine.ask(tickets[-1].record))
+    assert listed.called
+    assert [ticket.holding for ticket in tickets] == [True, False, False, False]
     leave(tickets)
 
 

@@ -67,5 +67,5 @@ def test_only_so_many_are_kept() -> None:
 def test_one_like_another_is_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     Record.from_json(RECORD.to_json())
     Record.from_json(RECORD._replace(claims={"x": 1, "asked_boot_ns": 7, "y": 7}).to_json())
-    monkeypatch.setattr(tickets.json, "loads", None)
+    monkeypatch.setattr(json, "loads", None)
     assert Record.from_json(RECORD._replace(asked_boot_ns=8).to_json()).asked_boot_ns == 8

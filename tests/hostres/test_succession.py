@@ -159,7 +159,7 @@ def mapped(crowd: Crowd) -> Iterator[Crowd]:
     """Tickets of a process in whose configuration each x takes an y."""
     one = Crowd()
     one.machine._gate = crowd.machine._gate
-    one.machine.settings = one.machine.settings._replace(claims=ClaimPolicy(takes={"x": {"y": 1}}, path=Path("c.toml")))
+    one.machine._issuer.policy = ClaimPolicy(takes={"x": {"y": 1}}, path=Path("c.toml"))
     yield one
     one.close()
 
