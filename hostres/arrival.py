@@ -1,16 +1,19 @@
-"""The short ways of an ask: to a machine that holds nothing but what one left there, and behind one's equals.
+"""The short ways of an ask: in beside those that hold where nobody waits, and behind one's equals where somebody does.
 
-Whoever comes back to a machine that holds nothing but what it left goes at once. Nobody holds, waits or watches there,
-so that nobody need be counted, thought of or told. What was left becomes the next ticket's, as making files is most of
-what an ask costs: the FIFO of the last ticket, and the record of the one before. So the rename of the FIFO is the
-commit, and whatever name it has, the record of that is there. Whether it is really left is for its lock to say: a child
-may have a copy of the descriptor.
+Where nobody waits, and there is room beside all that hold, whoever asks goes: nobody need be thought of or told. What
+others claim was read when this process last looked at all. It looks so again at a name that it does not know, if there
+is no room, as somebody may have ended, and every now and then, as that removes what the dead have left.
+
+What this process left when it last gave a ticket back becomes the next one's, as making files is most of what an ask
+costs: the FIFO of the last ticket, and the record of the one before. So the rename of the FIFO is the commit, and
+whatever name it has, the record of that is there. Whether it is really left is for its lock to say: a child may have a
+copy of the descriptor.
 
 Whoever wants the same as the last of those that wait goes after it in any case, as equal claims go in order of arrival.
 So it watches that one, and need not know what anybody holds.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple, Self
 
 from hostres import affinity, descriptors
@@ -19,13 +22,18 @@ from hostres.heirs import excludes_its_like
 from hostres.issuing import Issuer
 from hostres.listing import HOLDING, MAX_NUMBER, RECORD, WAITING, Entry, is_number, name_of, nonce_of
 from hostres.locks import FifoLock
+from hostres.queue import fits_beside
 from hostres.state import MachineState, StateFile
+from hostres.sweeping import Sweeper
 from hostres.ticket import Ticket
 from hostres.tickets import MAX_TICKETS, Record, TicketFolder
 from hostres.usher import Usher
 
-MAX_WAITING: Final = MAX_TICKETS // 2
-"""Where more wait, a newcomer counts all tickets."""
+SELDOM: Final = 64
+"""So many times at most beside others it does not look at all."""
+
+MAX_PLAIN: Final = MAX_TICKETS // 2
+"""Where there are more, a newcomer counts all tickets."""
 
 
 class Left(NamedTuple):
@@ -50,14 +58,14 @@ class Left(NamedTuple):
         lock = ticket.lock
         return cls(ticket.number, lock.place.rpartition("/")[2], f"{ticket.number}{RECORD}", lock.identity)
 
-    def spare(self, names: Collection[str]) -> str | None:
-        """Return which older record, without a FIFO and so nobody's, is there beside it.
+    def spare(self, names: Collection[str]) -> int | None:
+        """Return the number of the older record, which is nobody's, that is all there is beside it.
 
         Args:
             names: The names in `t/`.
 
         Returns:
-            "" if there is nothing else; None if there is more, or this is not what is there.
+            0 if there is nothing else; None if there is more, or this is not what is there.
 
         """
         if len(names) > 3 or self.name not in names or self.record not in names:
@@ -65,55 +73,68 @@ class Left(NamedTuple):
         for name in names:
             if name not in (self.name, self.record):
                 number = name.removesuffix(RECORD)
-                return name if number != name and is_number(number) and int(number) < self.number else None
-        return ""
+                older = number != name and is_number(number) and 0 < int(number) < self.number
+                return int(number) if older else None
+        return 0
 
 
-class Tail(NamedTuple):
-    """The end of a line in which everybody waits for the machine, without a priority, and looks for itself.
+class Scene(NamedTuple):
+    """What the names tell of a machine where all tickets are plain: nobody dozes, is an heir, or stands in another.
 
     Attributes:
-        last: Who came last.
-        waiting: How many wait.
+        holding: Names of those that hold, or did.
+        waiting: How many wait, none of them with a priority.
+        last: Who of them came last, None if nobody waits.
         highest: The highest number in use.
+        spare: Number of the oldest record without a FIFO, which is nobody's; 0 if there is none.
 
     """
 
-    last: Entry
+    holding: Sequence[str]
     waiting: int
+    last: Entry | None
     highest: int
+    spare: int
 
 
-def tail(names: Iterable[str]) -> Tail | None:
-    """Return who would stand before a newcomer, None if that is not plain, or if there is something to tidy up.
+def scene(names: Iterable[str]) -> Scene | None:
+    """Return what names tell, None if that is not plain, or if there is something to tidy up.
 
     Args:
         names: The names in `t/`.
 
     """
-    holding = waiting = records = highest = last = 0
-    last_name = ""
+    holding: list[str] = []
+    records, owned = list[int](), list[int]()
+    waiting = last = 0
+    last_nonce = ""
     for name in names:
         if name.endswith(RECORD):
-            number = name[: -len(RECORD)]
-            records += 1
+            number, of = name[: -len(RECORD)], records
         else:
             parts = name.split(".")
+            letter, of = parts[0], owned
             number = parts[1] if len(parts) in (3, 4) else ""
-            if parts[0] == WAITING and len(parts) == 3 and parts[2].isalnum():
+            if letter == HOLDING:
+                holding.append(name)
+            elif letter == WAITING and len(parts) == 3 and parts[2].isalnum() and is_number(number):
                 waiting += 1
-                if is_number(number) and int(number) > last:
-                    last, last_name = int(number), name
-            elif parts[0] == HOLDING:
-                holding += 1
+                if int(number) > last:
+                    last, last_nonce = int(number), parts[2]
             else:
                 return None
         if not is_number(number):
             return None
-        highest = max(highest, int(number))
-    if not waiting or records > holding + waiting + 1:
+        of.append(int(number))
+    if len(records) > len(owned) + 1:
         return None
-    return Tail(Entry(last, last_name.split(".")[2], WAITING, last_name), waiting, highest)
+    return Scene(
+        holding=holding,
+        waiting=waiting,
+        last=Entry(last, last_nonce, WAITING, name_of(last, last_nonce, WAITING)) if waiting else None,
+        highest=max(max(records, default=0), max(owned, default=0)),
+        spare=min(set(records).difference(owned), default=0),
+    )
 
 
 class Arrivals:
@@ -121,17 +142,29 @@ class Arrivals:
 
     Attributes:
         left: What this process left when it last gave a ticket back, until that is used again.
-        settled: The rules in force when it was last seen that they are what this process sets of them.
 
     """
 
-    def __init__(self, tickets: TicketFolder, state_file: StateFile, issuer: Issuer, usher: Usher) -> None:
+    def __init__(
+        self, tickets: TicketFolder, state_file: StateFile, issuer: Issuer, usher: Usher, sweeper: Sweeper
+    ) -> None:
         self.left: Left | None = None
-        self.settled: MachineState | None = None
+        self._settled: MachineState | None = None
+        self._since = 0
         self._tickets = tickets
         self._state_file = state_file
         self._issuer = issuer
         self._usher = usher
+        self._sweeper = sweeper
+
+    def looked_at_all(self, settled: MachineState) -> None:
+        """Take note that this process has just looked the long way.
+
+        Args:
+            settled: The rules in force, which are what it sets of them.
+
+        """
+        self._settled, self._since = settled, 0
 
     def by_a_short_way(self, names: Collection[str], record: Record, *, alone: bool) -> Ticket | None:
         """Return the ticket of a newcomer that goes at once or waits in any case, None if that is not plain.
@@ -146,88 +179,102 @@ class Arrivals:
             OSError: A file cannot be made; nothing is left.
 
         """
-        ticket, left = None, self.left
+        state, left = self._state_file.unchanged(), self.left
+        if state is None or state is not self._settled:
+            return None
+        if state.real_memory and MEMORY in record.claims:
+            return None  # what there is of memory the names do not tell
         spare = left.spare(names) if left is not None else None
         if left is not None and spare is not None:
-            self.left = None  # whoever is interrupted may leave a descriptor open: then it is not to be used again
-            ticket = self._come_back(left, spare, record)
-        if ticket is None and alone and not record.priority:
-            ticket = self._join(names, record)
-        return ticket
+            return self._go_in(Scene((), 0, None, left.number, spare), left, record, state)
+        found = scene(names)
+        if found is None or not alone or len(found.holding) + found.waiting >= MAX_PLAIN:
+            return None
+        if not found.waiting:
+            return self._go_in_beside(found, record, state)
+        if record.priority or self._tickets.remembers_too_much(names):
+            return None
+        return self._join(found, record, state)
 
-    def _come_back(self, left: Left, spare: str, record: Record) -> Ticket | None:
-        """Admit a newcomer the short way to a machine that holds nothing but what this process left, if it really did.
-
-        Args:
-            left: That.
-            spare: Name of a record that is nobody's, or "".
-            record: As for `ask`.
-
-        """
-        state = self._state_file.unchanged()
-        if (
-            left.number >= MAX_NUMBER
-            or state is None
-            or state is not self.settled
-            or (state.real_memory and MEMORY in record.claims)
+    def _go_in_beside(self, found: Scene, record: Record, state: MachineState) -> Ticket | None:
+        """Admit a newcomer where nobody waits, if there is room beside all that may hold."""
+        left = self.left if self.left is not None and self.left.name in found.holding else None
+        if left is not None:
+            found = found._replace(holding=[name for name in found.holding if name != left.name])
+        holders = []
+        for name in found.holding:
+            parts = name.split(".")
+            key = f"{parts[1]}.{parts[2]}"
+            known = self._tickets.known.get(key)
+            if known is None or self._sweeper.was_ours(key):
+                return None
+            holders.append(known)
+        self._since += 1
+        if self._since > SELDOM or not fits_beside(
+            self._issuer.taken(record, state).demand(0), holders, state.capacity
         ):
             return None
+        return self._go_in(found, left, record, state)
+
+    def _go_in(self, found: Scene, left: Left | None, record: Record, state: MachineState) -> Ticket | None:
+        """Admit a newcomer, in what this process has left if it has left something.
+
+        Args:
+            found: What the names tell, without that.
+            left: That.
+            record: What is claimed.
+            state: What the processes agree on.
+
+        """
         asked, record = record, self._issuer.taken(record, state)
-        place = self._tickets.place
-        lock = FifoLock.taken_again(f"{place}/{left.name}", left.identity)
-        if lock is None:
+        demand = record.demand(max(found.highest + 1, state.next_ticket))
+        if demand.number > MAX_NUMBER:
             return None
-        try:
-            demand = record.demand(max(left.number + 1, state.next_ticket))
-            nonce = nonce_of(record.priority)
-            name = name_of(demand.number, nonce, HOLDING) + affinity.suffix(record.claims, (), state.capacity)
-            if spare:
-                self._tickets.write_over(spare, demand.number, record)
-            else:
-                self._tickets.write(demand.number, record)
-            lock.rename(f"{place}/{name}")  # the commit
-        except BaseException:
-            lock.discard()
-            raise
-        ticket = self._issuer.made(demand, nonce, lock, record, asked)
+        nonce = nonce_of(record.priority)
+        name = name_of(demand.number, nonce, HOLDING) + affinity.suffix(record.claims, found.holding, state.capacity)
+        if left is None:
+            ticket = self._issuer.issue(demand, nonce, name, record, asked)
+        else:
+            self.left = None  # whoever is interrupted may leave a descriptor open: then it is not to be used again
+            lock = FifoLock.taken_again(f"{self._tickets.place}/{left.name}", left.identity)
+            if lock is None:
+                return None
+            try:
+                if 0 < found.spare < left.number:
+                    self._tickets.write_over(f"{found.spare}{RECORD}", demand.number, record)
+                else:
+                    self._tickets.write(demand.number, record)
+                lock.rename(f"{self._tickets.place}/{name}")  # the commit
+            except BaseException:
+                lock.discard()
+                raise
+            ticket = self._issuer.made(demand, nonce, lock, record, asked)
         self._usher.hold(ticket)
         return ticket
 
-    def _join(self, names: Collection[str], record: Record) -> Ticket | None:
-        """Let a newcomer wait the short way behind one that wants the same, if the machine is such that it must.
-
-        Args:
-            names: The names in `t/`.
-            record: As for `ask`; without a priority.
-
-        """
-        end = tail(names)
-        state = self._state_file.unchanged()
-        if end is None or state is None or state is not self.settled or self._issuer.adapts(record):
-            return None
-        if end.waiting >= MAX_WAITING or self._tickets.remembers_too_much(names):
+    def _join(self, found: Scene, record: Record, state: MachineState) -> Ticket | None:
+        """Let a newcomer wait behind one that wants the same."""
+        if self._issuer.adapts(record) or found.last is None:
             return None
         asked, record = record, self._issuer.taken(record, state)
-        demand = record.demand(max(end.highest + 1, state.next_ticket))
-        if state.real_memory and MEMORY in demand.units:
-            return None
+        demand = record.demand(max(found.highest + 1, state.next_ticket))
         if excludes_its_like(demand, state.capacity) or demand.number > MAX_NUMBER:
             return None  # it may be an heir
-        before = self._tickets.demand_of_dead(end.last)
+        before = self._tickets.demand_of_dead(found.last)
         if before is None or before.units != demand.units:
             return None
-        fd = self._tickets.watch(end.last)
+        fd = self._tickets.watch(found.last)
         if fd is None:
             return None
         ticket = None
         try:
             nonce = nonce_of(record.priority)
             ticket = self._issuer.issue(demand, nonce, name_of(demand.number, nonce, WAITING), record, asked)
-            self._usher.take_place(ticket, None, end.waiting, unprompted=False)
+            self._usher.take_place(ticket, None, found.waiting, unprompted=False)
         except BaseException:
             if ticket is not None:
                 ticket.withdraw()
             descriptors.close(fd)
             raise
-        ticket.watches[end.last.key] = fd
+        ticket.watches[found.last.key] = fd
         return ticket

@@ -73,7 +73,7 @@ class Machine:
         self._ended: deque[Ticket] = deque()
         """Those that hold no longer, since the last ask."""
         self._issuer = Issuer(self.tickets, settings.claims)
-        self._arrivals = Arrivals(self.tickets, self._state_file, self._issuer, self._usher)
+        self._arrivals = Arrivals(self.tickets, self._state_file, self._issuer, self._usher, self._sweeper)
         self._profile = Profile(
             self._state_file,
             self.tickets,
@@ -159,7 +159,8 @@ class Machine:
                 before_ns = self._turnaround.read()
                 self._usher.count(before_ns, self._heirs.turnaround_ns(before_ns, listing))
             dead = self._sweeper.tidy(listing)
-            state = self._arrivals.settled = self._agree_on_rules(self._profile.in_force(listing), listing)
+            state = self._agree_on_rules(self._profile.in_force(listing), listing)
+            self._arrivals.looked_at_all(state)
             if listing.tickets >= MAX_TICKETS and self._sweeper.live(listing) >= MAX_TICKETS:
                 raise HostlerError(
                     Code.UNAVAILABLE, f"the machine has {MAX_TICKETS} tickets already", "wait until some are done"

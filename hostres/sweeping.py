@@ -37,6 +37,10 @@ class Sweeper:
         self._own.discard(key)
         self._released.append(key)
 
+    def was_ours(self, key: str) -> bool:
+        """Return whether this process held a ticket not long ago, and holds it no longer."""
+        return key in self._released
+
     def forget(self) -> None:
         """Forget the tickets of the parent; called in a forked child."""
         self._own.clear()

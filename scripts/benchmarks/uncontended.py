@@ -2,8 +2,11 @@
 
 import statistics
 import time
+from multiprocessing.connection import Connection
+from pathlib import Path
 
 from scripts.benchmarks.contenders import Fasteners, FileLock, HostresThree, Slot, SnakemakeLeases
+from scripts.benchmarks.crew import crew
 from scripts.benchmarks.effort import Effort
 from scripts.benchmarks.results import Goal, Row, informing, ratio, unmeasured
 from scripts.benchmarks.surroundings import scratch
@@ -26,6 +29,7 @@ def rows(effort: Effort) -> list[Row]:
         ),
         *(informing(f"acquire + release on disk, {title}", value, "µs") for title, value in disk.items()),
         *(informing(f"acquire + release in memory, {title}", value, "µs") for title, value in memory.items()),
+        informing("acquire + release on disk, hostres beside another process's lease", _beside(effort), "µs"),
     ]
 
 
@@ -45,6 +49,22 @@ def _medians(effort: Effort, *, on_disk: bool) -> dict[str, float]:
             for slot in slots:
                 times[slot.title].append(_batch(slot))
     return {title: statistics.median(values) for title, values in times.items()}
+
+
+def _beside(effort: Effort) -> float:
+    """Return the median batch where another process holds something else, in microseconds a pair."""
+    with scratch(on_disk=True) as place, crew() as hands:
+        slot = HostresThree(place)
+        _batch(slot)
+        hands.start(_hold, place).hear()
+        return statistics.median(_batch(slot) for _ in range(max(1, effort.rounds * effort.pairs // BATCH)))
+
+
+def _hold(line: Connection, place: Path) -> None:
+    slot = HostresThree(place)
+    slot.acquire()
+    line.send("holds")
+    line.recv()
 
 
 def _batch(slot: Slot) -> float:

@@ -162,8 +162,8 @@ def test_who_comes_back_gets_what_its_claim_takes_and_no_more_than_there_is(mach
 @pytest.mark.parametrize(
     ("names", "spare"),
     [
-        ("h.4.aa 4.json", ""),
-        ("4.json h.4.aa 3.json", "3.json"),
+        ("h.4.aa 4.json", 0),
+        ("4.json h.4.aa 3.json", 3),
         ("h.4.aa 4.json 5.json", None),
         ("h.4.aa 4.json 3.json 2.json", None),
         ("h.4.aa 4.json w.5.bb", None),
@@ -173,7 +173,7 @@ def test_who_comes_back_gets_what_its_claim_takes_and_no_more_than_there_is(mach
         ("h.4.bb 4.json", None),
     ],
 )
-def test_one_record_is_spare_that_is_older_than_what_was_left(names: str, spare: str | None) -> None:
+def test_one_record_is_spare_that_is_older_than_what_was_left(names: str, spare: int | None) -> None:
     """A newer one was of a process that died as it asked, and its number may have been told."""
     left = Left(number=4, name="h.4.aa", record="4.json", identity=(1, 2))
     assert left.spare(names.split()) == spare

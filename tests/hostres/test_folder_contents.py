@@ -238,6 +238,7 @@ def test_after_the_last_number_nobody_is_admitted_uncounted(machine: Coordinator
 
 def test_of_two_many_tickets_the_last_is_refused(machine: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hostres.machine.MAX_TICKETS", 3)
+    monkeypatch.setattr("hostres.arrival.MAX_PLAIN", 2)
     leases = [machine.lease({}) for _ in range(3)]
     with refused(Code.UNAVAILABLE, "3 tickets"):
         machine.lease({})

@@ -2,14 +2,13 @@
 
 import errno
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from hostres.arrival import Arrivals, Tail, tail
+from hostres.arrival import Arrivals, Scene, scene
 from hostres.capacities import set_capacities
 from hostres.errors import HostlerError
 from hostres.listing import WAITING, Entry
@@ -23,8 +22,11 @@ NAMES = ("1.json", "h.1.aa", "h.2.bb.3", "w.3.cc", "w.12.ee", "w.4.dd", "2.json"
 LAST = Entry(12, "ee", WAITING, "w.12.ee")
 
 
-def test_the_names_tell_who_came_last() -> None:
-    assert tail(NAMES) == Tail(last=LAST, waiting=3, highest=13)
+def test_the_names_tell_who_holds_and_who_came_last() -> None:
+    holding = ["h.1.aa", "h.2.bb.3"]
+    assert scene(NAMES) == Scene(holding=holding, waiting=3, last=LAST, highest=13, spare=13)
+    assert scene(["h.1.aa", "1.json"]) == Scene(holding=["h.1.aa"], waiting=0, last=None, highest=1, spare=0)
+    assert scene([]) == Scene(holding=[], waiting=0, last=None, highest=0, spare=0)
 
 
 @pytest.mark.parametrize(
@@ -45,17 +47,12 @@ def test_the_names_tell_who_came_last() -> None:
     ],
 )
 def test_what_is_not_plain_goes_the_long_way(name: str) -> None:
-    assert tail([*NAMES, name]) is None
-
-
-@pytest.mark.parametrize("names", [(), ("1.json",), ("h.1.aa", "1.json")])
-def test_where_nobody_waits_there_is_no_end(names: Sequence[str]) -> None:
-    assert tail(names) is None
+    assert scene([*NAMES, name]) is None
 
 
 def test_records_that_are_nobodys_are_left_to_who_tidies_up() -> None:
-    assert tail([*NAMES, "5.json", "6.json"]) is not None
-    assert tail([*NAMES, "5.json", "6.json", "7.json"]) is None
+    assert scene([*NAMES, "5.json", "6.json"]) is not None
+    assert scene([*NAMES, "5.json", "6.json", "7.json"]) is None
 
 
 # -- tickets -----------------------------------------------------------------------------------------------------------
