@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from hostres import descriptors
+from hostres.beginning import begin
 from hostres.errors import HostlerError
 from hostres.locks import probe
 from store.home import Home
@@ -40,7 +41,7 @@ class ServiceWatch:
 
     def __enter__(self) -> Self:
         self._reading, self._writing = os.pipe()
-        self._thread.start()
+        begin(self._thread)
         return self
 
     def __exit__(

@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Final
 
-from hostres.errors import EXIT_CODES, Code, HostlerError, describe, told
+from hostres.errors import EXIT_CODES, MENDS, Code, HostlerError, describe, told
 
 UNWRITABLE: Final = (errno.ENOSPC, errno.EIO, errno.EBADF)
 """What a standard output that takes nothing answers."""
@@ -46,7 +46,8 @@ def of_the_system(error: OSError) -> HostlerError:
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return HostlerError(Code.UNAVAILABLE, "the current folder is gone", "change to one that exists")
     about = "" if error.filename is None else f": {str(error.filename)[:200]}"
-    return HostlerError(Code.UNAVAILABLE, f"{said}{about}", "mend that, then try again")
+    todo = MENDS.get(error.errno or 0, "mend that, then try again")
+    return HostlerError(Code.UNAVAILABLE, f"{said}{about}", todo)
 
 
 def _report(error: HostlerError, *, debug: bool) -> int:

@@ -9,6 +9,7 @@ from typing import Final, Self
 from hostler.views.board import Looked, Usage
 from hostler.views.held import held
 from hostres.attribution import Attribution
+from hostres.beginning import begin
 from hostres.clock import boot_ns
 from hostres.errors import HostlerError
 from hostres.procfs import STOPPED
@@ -47,7 +48,8 @@ class Gauge:
         self._thread = threading.Thread(target=self._keep_looking, name="gauge", daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        with contextlib.suppress(OSError):  # no room for a thread: the view shows no use of the machine
+            begin(self._thread)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Final, Self
 
+from hostres.beginning import begin
 from hostres.errors import HostlerError
 
 FIRST_S: Final = 0.2
@@ -41,7 +42,8 @@ class Notice:
         # It must take no signal: one that the main thread waits for would be lost in it, also while it ends.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            self._thread.start()
+            with contextlib.suppress(OSError):  # no room for a thread: whoever waits is not told, but waits
+                begin(self._thread)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return self

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Self
 
 from hostler.dashboard.guard import ADDRESS, HEADERS, Entry, Knock, Refusal, judge
 from hostler.dashboard.looking import Looking, Shown
+from hostres.beginning import begin
 from hostres.errors import unavailable
 
 TOKEN_BYTES: Final = 24
@@ -61,7 +62,7 @@ class Dashboard:
         return f"http://{ADDRESS}:{self.port}/open/{self._server.new_word()}"
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        begin(self._thread)
         return self
 
     def __exit__(self, *_: object) -> None:

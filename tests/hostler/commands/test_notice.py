@@ -27,6 +27,17 @@ def test_its_thread_takes_no_signal_and_ours_takes_all() -> None:
     until(lambda: threading.active_count() == threads)  # nobody waits for it; it sees that it is over when it wakes
 
 
+def test_without_room_for_its_thread_the_wait_is_not_told_of_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was an internal error of `hostler exec`."""
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with Notice(machine_folder(os.environ)), coordinator(x=1) as machine, machine.lease({"x": 1}) as lease:
+        lease.assert_owned()
+
+
 def test_a_short_wait_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Notice(machine_folder(os.environ)):
         pass
