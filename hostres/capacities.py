@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hostres.claims import default_capacity, is_name, is_units
+from hostres.claims import MAX_UNITS, default_capacity, is_name, is_units
 from hostres.clock import boot_ns
 from hostres.configuration import BYTE_ORDER_MARK, configuration_path
 from hostres.decisions import Decision, DecisionFile
@@ -142,9 +142,8 @@ def set_capacities(folder: Path, environ: Mapping[str, str], changes: Mapping[st
     """
     for name, units in changes.items():
         if not (is_name(name) and (units is None or is_units(units, least=0))):
-            raise HostlerError(
-                Code.INVALID_DATA, f"{name}={units} is not a capacity", "write RES=UNITS, as in ffmpeg=2"
-            )
+            todo = f"write RES=UNITS, as in ffmpeg=2, of at most {MAX_UNITS} units"
+            raise HostlerError(Code.INVALID_DATA, f"{name}={units} is not a capacity", todo)
     folder = private_folder(folder)
     refuse_network_file_system(folder)
     private_folder(folder / "t")

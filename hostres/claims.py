@@ -15,6 +15,8 @@ MAX_NAME: Final = 255
 MAX_RESOURCES: Final = 200
 """So many a configuration may set; what is agreed on must fit into one small file, whatever their names are."""
 MAX_UNITS: Final = 2**53 - 1
+MAX_DIGITS: Final = 255
+"""A number with more of them is none that anybody has meant; who writes one with fewer is told how many there are."""
 MAX_KEYS: Final = 64
 MAX_KEY: Final = 512
 
@@ -74,7 +76,7 @@ def check_claims(claims: Mapping[str, int], capacity: Mapping[str, int]) -> None
             continue
         if not is_name(name):
             raise _invalid(f"{name!r} cannot name a resource", "use lower-case words, as in ffmpeg or video-encode")
-        if not is_units(units, least=1):
+        if not is_units(units, least=1) and not (type(units) is int and units > MAX_UNITS):
             raise _invalid(f"{name}={units!r} is not a number of units", "claim a whole number of at least 1")
         if name not in capacity:
             known = ", ".join(sorted(capacity))
@@ -113,7 +115,7 @@ def parse_claims(texts: list[str]) -> dict[str, int]:
     claims: dict[str, int] = {}
     for text in texts:
         name, equals, units = text.partition("=")
-        if not (equals and re.fullmatch(r"-?[0-9]{1,17}", units)):
+        if not (equals and re.fullmatch(rf"-?[0-9]{{1,{MAX_DIGITS}}}", units)):
             raise _invalid(f"{text!r} is not a claim", "write RESOURCE=UNITS, as in ffmpeg=1")
         if name in claims:
             raise _invalid(f"{name} is claimed twice", "claim each resource once")

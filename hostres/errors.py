@@ -115,6 +115,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         errno.ENOSPC: "free some space, then try again",
         errno.EDQUOT: "free some space, then try again",
+        errno.EFBIG: "raise the limit of the size of files (ulimit -f), then try again",
         errno.EMFILE: "raise the limit of open files (ulimit -n), or run fewer things at once",
         errno.EAGAIN: "raise the limit of processes and threads (ulimit -u, or TasksMax), or run fewer things at once",
         errno.ENFILE: "the whole system is out of open files; end something, then try again",

@@ -15,7 +15,7 @@ from hostler.commands.job import Command, run_job
 from hostler.commands.notice import Notice
 from hostres.claims import parse_claims
 from hostres.configuration import configuration_path, read_configuration
-from hostres.coordinator import Coordinator
+from hostres.coordinator import MAX_WAIT_S, Coordinator
 from hostres.errors import Code, HostlerError, told
 from hostres.folders import machine_folder
 from hostres.lease import Lease
@@ -165,4 +165,8 @@ def _seconds(text: str) -> float:
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
     if number is None:
         raise HostlerError(Code.INVALID_DATA, f"--wait {text} is not a time", "write it as 30s, 5m or 1h")
-    return float(number[1]) * SECONDS[number[2]]
+    seconds = float(number[1]) * SECONDS[number[2]]
+    if seconds > MAX_WAIT_S:
+        todo = "write at most 24h, or leave it out to wait as long as it takes"
+        raise HostlerError(Code.INVALID_DATA, f"--wait {text} is longer than a day", todo)
+    return seconds

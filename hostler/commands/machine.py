@@ -16,7 +16,7 @@ from hostler.configuration_keys import check_configuration
 from hostler.json_format import versioned
 from hostler.views.machine_rules import rules_text
 from hostres.capacities import Capacities, capacities, set_capacities
-from hostres.claims import describe
+from hostres.claims import MAX_DIGITS, describe
 from hostres.configuration import configuration_path, read_configuration
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
@@ -138,7 +138,7 @@ def _changes(texts: list[str]) -> dict[str, int | None]:
     changes: dict[str, int | None] = {}
     for text in texts:
         name, equals, units = text.partition("=")
-        if not (equals and re.fullmatch(r"[0-9]{0,16}", units)):
+        if not (equals and re.fullmatch(rf"[0-9]{{0,{MAX_DIGITS}}}", units)):
             raise HostlerError(Code.INVALID_DATA, f"{text!r} is not a capacity", "write RES=UNITS, as in ffmpeg=2")
         if name in changes:
             raise HostlerError(Code.INVALID_DATA, f"{name} is set twice", "set each resource once")

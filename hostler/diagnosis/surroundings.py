@@ -59,25 +59,38 @@ def told_clock(now: datetime) -> Finding:
 
 def _limits() -> Iterator[Finding]:
     files, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    processes, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    processes, most_processes = resource.getrlimit(resource.RLIMIT_NPROC)
+    todo = ""
+    if 0 <= files < LEAST_FILES:
+        todo = f"{_raise('n', 'NOFILE', LEAST_FILES * 8, files, most_files)}; each running program takes about ten"
+    elif 0 <= processes < LEAST_PROCESSES:
+        todo = f"{_raise('u', 'NPROC', None, processes, most_processes)}; media programs start many threads"
     yield Finding(
         name="limits",
         said=f"{_number(files)} open files, {_number(processes)} processes of this user",
-        todo=_too_few(files, most_files, processes),
+        todo=todo,
     )
-    size, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     if size != resource.RLIM_INFINITY:
         what = f"no file may grow beyond {bytes_text(size)}, so that large results fail"
-        yield Finding(name="limits", said=what, todo="`ulimit -f unlimited`, before Hostler starts")
+        yield Finding(name="limits", said=what, todo=_raise("f", "FSIZE", None, size, most))
 
 
-def _too_few(files: int, most_files: int, processes: int) -> str:
-    if 0 <= files < LEAST_FILES:
-        wanted = LEAST_FILES * 8 if most_files < 0 else min(LEAST_FILES * 8, most_files)
-        return f"`ulimit -n {wanted}`, before Hostler starts; each running program takes about ten"
-    if 0 <= processes < LEAST_PROCESSES:
-        return "`ulimit -u unlimited`, before Hostler starts; media programs start many threads"
-    return ""
+def _raise(letter: str, name: str, wanted: int | None, now: int, most: int) -> str:
+    """Return how to raise a limit.
+
+    Args:
+        letter: Of the option of `ulimit`.
+        name: As units of systemd call it.
+        wanted: What would do, None for no limit.
+        now: What it is.
+        most: What its owner may raise it to; negative for no limit.
+
+    """
+    if most >= 0 and (most <= now or wanted is None):
+        return f"raise its hard limit (`Limit{name}=` of a unit, limits.conf(5))"
+    to = "unlimited" if wanted is None else wanted if most < 0 else min(wanted, most)
+    return f"`ulimit -{letter} {to}`, before Hostler starts"
 
 
 def _number(limit: int) -> str:

@@ -1,5 +1,6 @@
 """`hostler` itself: which command, and how errors leave."""
 
+import errno
 import gc
 import importlib
 import os
@@ -74,6 +75,35 @@ def test_a_bug_is_one_line_that_says_how_to_see_more(
     assert error.startswith("hostler: error[internal]: ZeroDivisionError: one two; ")
     assert "--debug" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "todo"),
+    [(errno.EAGAIN, "ulimit -u"), (errno.EFBIG, "ulimit -f"), (errno.EIO, "mend that")],
+)
+def test_a_refusal_of_the_system_that_nobody_foresaw_is_told_with_its_mend(
+    number: int, todo: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if number == errno.EIO:
+        monkeypatch.setattr("hostler.troubles._forget_stdout", lambda: None)
+    assert failing(monkeypatch, OSError(number, os.strerror(number), "/film")) == 69
+    assert todo in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (f"exec --claim ffmpeg={10**25} -- true", f"ffmpeg={10**25} is more than the machine's 2; claim at most 2"),
+        (
+            "exec --wait 99999999999h -- true",
+            "--wait 99999999999h is longer than a day; write at most 24h, or leave it out",
+        ),
+        (f"machine set gpu={10**25}", f"gpu={10**25} is not a capacity; write RES=UNITS, as in ffmpeg=2, of at most"),
+    ],
+)
+def test_a_number_that_is_too_large_is_told_as_that(words: str, says: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert program.main(words.split()) == 2
+    assert says in capfd.readouterr().err
 
 
 def test_with_debug_there_is_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

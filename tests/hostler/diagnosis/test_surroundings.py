@@ -36,8 +36,11 @@ def test_a_clock_that_cannot_be_right_is_noted() -> None:
     [
         (resource.RLIMIT_NOFILE, (64, 4096), "ulimit -n 4096"),
         (resource.RLIMIT_NOFILE, (64, 256), "ulimit -n 256"),
-        (resource.RLIMIT_NPROC, (50, 50), "ulimit -u unlimited"),
+        (resource.RLIMIT_NOFILE, (64, 64), "hard limit (`LimitNOFILE="),
+        (resource.RLIMIT_NPROC, (50, -1), "ulimit -u unlimited"),
+        (resource.RLIMIT_NPROC, (50, 50), "hard limit (`LimitNPROC="),
         (resource.RLIMIT_FSIZE, (1_000_000, -1), "ulimit -f unlimited"),
+        (resource.RLIMIT_FSIZE, (1_000_000, 1_000_000), "hard limit (`LimitFSIZE="),
     ],
 )
 def test_a_limit_that_work_would_meet_is_noted_with_its_mend(
