@@ -167,6 +167,7 @@ def _tickets(folder: Path) -> Iterator[Finding]:
     place = folder / TICKETS
     if not place.is_dir():
         return
+    private_folder(place, create=False)  # else what is in it would be called unsafe as well, for what it is in
     tickets = TicketFolder(str(place))
     listing = tickets.scan()
     dead = []
@@ -186,6 +187,8 @@ def _tickets(folder: Path) -> Iterator[Finding]:
 
 def _revoked(folder: Path) -> Iterator[Finding]:
     place = folder / FOLDER
+    if place.is_dir():
+        private_folder(place, create=False)
     for name in _live(place):
         with contextlib.suppress(FileNotFoundError):
             (holders,) = holders_of([os.lstat(place / name)]).values()

@@ -103,7 +103,7 @@ class Machine:
         try:
             return self._gate.hold(until, self._ask, record, asker)
         except OSError as error:
-            raise unavailable("no ticket could be made", error) from error
+            raise unavailable(f"no ticket could be made in {self.folder}", error) from error
 
     def look(
         self,

@@ -1,18 +1,22 @@
 """Machine-wide admission: its folder, the capacities in force, and what is in use."""
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from hostler.config import Config
 from hostler.diagnosis.findings import Finding, origin, wrong
 from hostler.views.machine_rules import rules_text
 from hostler.views.naming import claims_text
 from hostler.views.terminal import shown_path
-from hostres.errors import Code, HostlerError
+from hostres.errors import Code, HostlerError, unavailable
 from hostres.folders import file_system_type
 from hostres.inspection import inspect
+from hostres.locks import NEW
 from hostres.memory import available_mb
 from hostres.settings import MachineSettings
+from hostres.sharing import MODE
 from hostres.top import snapshot
 
 MACHINE = "HOSTLER_MACHINE_DIR"
@@ -32,11 +36,15 @@ def look_at_machine(config: Config, environ: Mapping[str, str]) -> Iterator[Find
     folder = config.machine_folder
     found_wrong = inspect(folder)
     where = f"{shown_path(str(folder))} ({origin(environ, MACHINE)})"
+    refused = None
     if not os.path.lexists(folder):
         where += ": not there; the first admission makes it"
     elif not any(found.code for found in found_wrong):
-        where += f": private, on {file_system_type(folder) or 'an unknown'} file system"
+        where += f": {_whose(folder, config.machine)}, on {file_system_type(folder) or 'an unknown'} file system"
+        refused = _refused(folder)
     yield Finding(name="machine", said=where)
+    if refused is not None:
+        yield wrong("machine", unavailable(f"nobody can be admitted in {folder}", refused))
     for found in found_wrong:
         if found.code is None:
             yield Finding(name="machine", said=found.what, todo=found.todo)
@@ -58,6 +66,26 @@ def look_at_machine(config: Config, environ: Mapping[str, str]) -> Iterator[Find
     used = {name: units for name, units in top.used.items() if units}
     waiting = sum(row.state == "waiting" for row in top.tickets)
     yield Finding(name="in use", said=f"{claims_text(used)}, {waiting} waiting")
+
+
+def _whose(folder: Path, settings: MachineSettings) -> str:
+    shared = stat.S_IMODE(folder.lstat().st_mode) == MODE
+    return f"shared with the group {settings.group}" if shared else "private"
+
+
+def _refused(folder: Path) -> OSError | None:
+    """Return what the disk answers to who makes a file: all that is there reads well also where it takes nothing."""
+    draft = folder / f"{NEW}{os.urandom(8).hex()}"
+    try:
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, b"x")
+        finally:
+            draft.unlink()
+            os.close(fd)
+    except OSError as error:
+        return OSError(error.errno, error.strerror)  # without the name of what is not there
+    return None
 
 
 def _rules(settings: MachineSettings, capacity: Mapping[str, int], *, real_memory: bool) -> Iterator[Finding]:

@@ -14,14 +14,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hostres import sharing
+from hostres import folders, sharing
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder, private_folder
+from hostres.inspection import inspect
+from hostres.revocation import revoke
 from hostres.top import snapshot
 from tests.hostres.support import LIMIT_S, coordinator, rows, waiting
 
 GROUP = next((group for group in grp.getgrall() if group.gr_gid not in (0, os.getegid())), None)
 GID = GROUP.gr_gid if GROUP else -1
+GROUP_NAME = GROUP.gr_name if GROUP else ""
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or GROUP is None, reason="only root can become somebody else")
 
@@ -125,18 +128,33 @@ def test_one_outside_the_group_is_kept_out_by_the_system() -> None:
         try:
             coordinator().lease({"x": 1})
         except HostlerError as error:
-            say(error.code)
+            say(error)
 
     with user(12345, ask) as (said, _):
-        assert said() == "unavailable"
+        assert f"unavailable]: {machine_folder(os.environ)} is shared with the group {GROUP_NAME}, of which" in said()
 
 
-def test_without_the_configuration_it_is_refused() -> None:
+def test_without_the_configuration_it_is_refused_and_nobody_is_told_to_close_it_to_the_others(shared: Path) -> None:
+    """The owner was told `chmod 700`, and others that it was not theirs."""
+
+    def ask(_: Hear, say: Say) -> None:
+        try:
+            coordinator()
+        except HostlerError as error:
+            say(error)
+
     Path(os.environ["HOSTLER_CONFIG"]).write_text("")
+    told = f'the configuration does not say so; write group = "{GROUP_NAME}" under \\[machine\\]'
+    with refused(told) as caught:
+        coordinator()
+    assert "chmod" not in str(caught.value)
+    with refused(told):
+        snapshot(machine_folder(os.environ))
+    with user(12345, ask, GID) as (said, _):
+        assert said() == str(caught.value)
+    share(shared, 0o770)
     with refused("chmod 700"):
         coordinator()
-    with refused("chmod 700"):
-        snapshot(machine_folder(os.environ))
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o2750, 0o3770])
@@ -185,3 +203,16 @@ def test_a_private_folder_stays_private_whatever_the_configuration_says(shared: 
     with coordinator(x=1) as machine:
         machine.lease({"x": 1}).release()
     assert {stat.S_IMODE(path.lstat().st_mode) for path in (shared, shared / "t")} == {0o700}
+
+
+@pytest.mark.parametrize("below", ["t", "revoked"])
+def test_a_folder_below_with_another_mode_is_all_that_is_wrong(shared: Path, below: str) -> None:
+    """Each file in it was called open to others, to be closed to those who share it."""
+    with coordinator(x=1) as machine, machine.lease({"x": 1}) as taken:
+        revoke(shared, taken.ticket)
+        with machine.lease({"x": 1}):
+            assert [finding for finding in inspect(shared) if finding.code] == []
+            folders._shared.clear()  # as in a program that begins
+            (shared / below).chmod(0o3770)
+            (finding,) = [finding for finding in inspect(shared) if finding.code]
+            assert finding.todo.endswith(f"chmod 2770 {shared / below}")

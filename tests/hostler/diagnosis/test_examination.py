@@ -1,5 +1,7 @@
 """A report is always given: whatever cannot be looked at is a finding of its part, and all others are looked at."""
 
+import errno
+import grp
 import json
 import os
 import shutil
@@ -10,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from hostler.config import Config
 from hostler.diagnosis import examination
 from hostler.diagnosis.examination import Examination, examine
 from hostler.diagnosis.findings import Finding
+from hostler.diagnosis.machine import look_at_machine
 from hostres.capacities import set_capacities
 from hostres.folders import machine_folder
 from store.home import Home
@@ -68,6 +72,41 @@ DAMAGES: dict[str, Callable[[Path, Path], None]] = {
     "machine/decisions.json/large": lambda _, machine: os.truncate(machine / "decisions.json", 1 << 36),
     "configuration": lambda home, _: folder_in_place_of(Path(os.environ["HOSTLER_CONFIG"])),
 }
+
+
+@pytest.mark.parametrize("call", ["open", "write"])
+def test_a_disk_that_takes_nothing_of_admission_is_wrong(
+    call: str, places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It read as ok, while whoever asked was refused."""
+
+    def look() -> list[Finding]:
+        return [one for one in look_at_machine(Config.load(), os.environ) if one.exit_code]
+
+    as_before = getattr(os, call)
+
+    def full(what: object, *more: object) -> object:
+        if call == "write" or ".new." in str(what):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return as_before(what, *more)
+
+    before = sorted(places[1].rglob("*"))
+    assert look() == []
+    with monkeypatch.context() as patched:
+        patched.setattr(os, call, full)
+        (found,) = look()
+    assert "nobody can be admitted" in found.said
+    assert "free some space" in found.todo
+    assert sorted(places[1].rglob("*")) == before
+
+
+def test_a_machine_folder_that_is_shared_is_not_called_private(places: tuple[Path, Path]) -> None:
+    group = grp.getgrgid(os.getegid()).gr_name
+    for path in (places[1], *places[1].rglob("*")):
+        path.chmod(0o2770 if path.is_dir() else 0o660)
+    Path(os.environ["HOSTLER_CONFIG"]).write_text(f'machine.group = "{group}"\n')
+    said = next(look_at_machine(Config.load(), os.environ)).said
+    assert f": shared with the group {group}, on " in said
 
 
 IN: dict[str, set[str]] = {"home": {"runs", "service"}, "machine": set(), "configuration": set()}
