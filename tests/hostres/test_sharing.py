@@ -18,6 +18,8 @@ from hostres import folders, sharing
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder, private_folder
 from hostres.inspection import inspect
+from hostres.pulse import FILE as PULSE
+from hostres.pulse import Pulse
 from hostres.revocation import revoke
 from hostres.top import snapshot
 from tests.hostres.support import LIMIT_S, coordinator, rows, waiting
@@ -121,6 +123,24 @@ def test_users_of_the_group_wait_for_each_other(shared: Path) -> None:
     assert modes.pop("t") == 0o2770
     assert set(modes.values()) == {0o660}
     assert {path.lstat().st_gid for path in shared.rglob("*")} == {GID}
+
+
+def test_each_user_leaves_the_sign_that_somebody_looks_after_the_line(shared: Path) -> None:
+    """Only whose file it was could, so that all that waited behind another user looked."""
+
+    def look_after(hear: Hear, say: Say) -> None:
+        private_folder(shared)
+        pulse = Pulse()
+        pulse.place = str(shared / PULSE)
+        pulse.due(3600.0, 1)
+        pulse.leave(again=True)
+        say((pulse.missed(), os.stat(pulse.place).st_uid))
+
+    for number in (12345, 12346, 12345):
+        with user(number, look_after, GID) as (said, _):
+            assert said() == f"(False, {number})"
+        os.utime(shared / PULSE, ns=(0, 0))
+    assert [path.name for path in shared.iterdir()] == [PULSE]
 
 
 def test_one_outside_the_group_is_kept_out_by_the_system() -> None:
