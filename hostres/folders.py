@@ -28,13 +28,14 @@ NETWORK_FILE_SYSTEMS: Final = frozenset({
 
 
 _PRIVATE: Final = (stat.S_IFIFO | 0o600, stat.S_IFREG | 0o600)
+_SHARED_FILE: Final = 0o660
 _shared: Final[dict[str, int]] = {}
 """Folders found to be shared, and the number of their group."""
 
 
 def file_mode(path: Path | str) -> int:
     """Return the mode of a private file at *path*: 0600, or 0660 in a folder that a group shares."""
-    return 0o660 if _shared and os.path.dirname(path) in _shared else 0o600  # noqa: PTH120
+    return _SHARED_FILE if _shared and os.path.dirname(path) in _shared else 0o600  # noqa: PTH120
 
 
 def machine_folder(environ: Mapping[str, str]) -> Path:
@@ -282,13 +283,40 @@ def _make_shared(folder: Path) -> None:
 def _create(path: Path | str, flags: int) -> int | None:
     wanted = file_mode(path)
     try:
+        if wanted == _SHARED_FILE and not flags & os.O_EXCL:
+            return _create_for_all(path, flags)
         fd = os.open(path, flags | os.O_EXCL, wanted)
     except FileExistsError:
         if flags & os.O_EXCL:
             raise
         return None
+    return _with_mode(fd, wanted)
+
+
+def _with_mode(fd: int, wanted: int) -> int:
     if stat.S_IMODE(os.fstat(fd).st_mode) != wanted:
         os.fchmod(fd, wanted)
+    return fd
+
+
+def _create_for_all(path: Path | str, flags: int) -> int:
+    """Create a file that others of the group, who open it as soon as it has a name, never see with another mode."""
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
+    nameless = flags & ~(os.O_CREAT | os.O_NOFOLLOW) | os.O_TMPFILE
+    try:
+        fd = os.open(os.path.dirname(path), nameless, _SHARED_FILE)  # noqa: PTH120
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
+            raise
+        return _with_mode(os.open(path, flags | os.O_EXCL, _SHARED_FILE), _SHARED_FILE)  # no file system that has it
+    try:
+        _with_mode(fd, _SHARED_FILE)
+        # a descriptor of a folder, be it of no use, is what makes it follow the link
+        os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd)
+    except BaseException:
+        os.close(fd)
+        raise
     return fd
 
 

@@ -1,6 +1,7 @@
 """A machine folder that several users share."""
 
 import codecs
+import errno
 import grp
 import os
 import stat
@@ -10,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -123,6 +125,42 @@ def test_users_of_the_group_wait_for_each_other(shared: Path) -> None:
     assert modes.pop("t") == 0o2770
     assert set(modes.values()) == {0o660}
     assert {path.lstat().st_gid for path in shared.rglob("*")} == {GID}
+
+
+def test_the_gate_is_open_to_all_from_the_first_moment(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that began at once met the gate of the one before the umask was undone, and the other was refused."""
+    seen = []
+
+    def modes() -> list[int]:
+        return [stat.S_IMODE(path.lstat().st_mode) for path in shared.glob("gate")]
+
+    def changed(fd: int, mode: int) -> None:
+        seen.extend(modes())
+        fchmod(fd, mode)
+
+    fchmod = os.fchmod
+    umask = os.umask(0o077)
+    try:
+        monkeypatch.setattr(os, "fchmod", changed)
+        with coordinator(x=1) as machine:
+            machine.lease({"x": 1}).release()
+    finally:
+        os.umask(umask)
+    assert {*seen, *modes()} == {0o660}
+    assert (shared / "gate").lstat().st_gid == GID
+
+
+def test_a_file_system_without_nameless_files_will_do(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(path: Any, flags: int, *mode: int, **at: Any) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return open_(path, flags, *mode, **at)
+
+    open_ = os.open
+    monkeypatch.setattr(os, "open", opened)
+    with coordinator(x=1) as machine:
+        machine.lease({"x": 1}).release()
+    assert stat.S_IMODE((shared / "gate").lstat().st_mode) == 0o660
 
 
 def test_each_user_leaves_the_sign_that_somebody_looks_after_the_line(shared: Path) -> None:
