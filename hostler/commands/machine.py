@@ -15,6 +15,7 @@ from hostler.commands.arguments import add_json, command_parser
 from hostler.configuration_keys import check_configuration
 from hostler.json_format import versioned
 from hostler.views.machine_rules import rules_text
+from hostler.views.terminal import harmless
 from hostres.capacities import Capacities, capacities, set_capacities
 from hostres.claims import MAX_DIGITS, describe
 from hostres.configuration import configuration_path, read_configuration
@@ -194,7 +195,7 @@ def _text(found: Capacities) -> str:
     lines += [
         "",
         f"profile {found.profile}{turn}",
-        f"machine folder {machine_folder(os.environ)}",
-        f"configuration {configuration_path(os.environ)}",
+        f"machine folder {harmless(str(machine_folder(os.environ)))}",
+        f"configuration {harmless(str(configuration_path(os.environ)))}",
     ]
     return "".join(f"{line}\n" for line in lines)

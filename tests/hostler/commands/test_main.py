@@ -106,6 +106,15 @@ def test_a_number_that_is_too_large_is_told_as_that(words: str, says: str, capfd
     assert says in capfd.readouterr().err
 
 
+def test_a_path_commands_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOSTLER_MACHINE_DIR", str(tmp_path / "red\x1b[31m\n"))
+    assert program.main(["machine", "show"]) == 0
+    shown = capsys.readouterr().out
+    assert f"machine folder {tmp_path}/red\\x1b[31m\\x0a\n" in shown
+
+
 def test_with_debug_there_is_a_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert failing(monkeypatch, HostlerError(Code.CONFLICT, "no", "wait"), "--debug") == 5
     assert "Traceback" in capsys.readouterr().err
