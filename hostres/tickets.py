@@ -32,6 +32,9 @@ MAX_WORDS: Final = 4096
 _MOST: Final = 4 * MAX_WORDS
 """As JSON, in which a character may take twelve, each of them takes no more: a record must not be too large to read."""
 
+_MARKS: Final = 32
+"""Of that, what quotes, a comma and the sign that something was cut may take."""
+
 _KNOWN: Final = 64
 _FORMAT: Final = 1
 _ENCODE: Final = json.encoder.encode_basestring_ascii
@@ -74,11 +77,29 @@ class Record(NamedTuple):
         return Demand(number=number, units=units, asked_boot_ns=self.asked_boot_ns, priority=self.priority)
 
     def to_json(self) -> bytes:
-        """Return its bytes on disk."""
+        """Return its bytes on disk: no more than anybody reads, with what is for people cut where the claims take most.
+
+        Raises:
+            HostlerError: `invalid-claims`: the claims alone take more.
+
+        """
+        data = self._encoded(_MOST)
+        if len(data) <= MAX_BYTES:
+            return data
+        room = MAX_BYTES - len(self._encoded(0))
+        if room < 0:
+            raise HostlerError(
+                Code.INVALID_CLAIMS,
+                f"claims of {len(self.claims)} resources make a record of more than {MAX_BYTES} bytes",
+                "claim fewer, or give the resources shorter names",
+            )
+        return self._encoded(max(0, room // 2 - _MARKS))
+
+    def _encoded(self, most: int) -> bytes:
         claims = ",".join([f'"{name}":{units}' for name, units in self.claims.items()])
         keys = ",".join([f'"{digest}"' for digest in self.keys]) if self.keys else ""
-        words = ",".join(map(_ENCODE, _shortened(self.command))) if self.command else ""
-        name = _ENCODE(_cut(self.name, _MOST)) if self.name else '""'
+        words = ",".join(map(_ENCODE, _shortened(self.command, most))) if self.command else ""
+        name = _ENCODE(_cut(self.name, most)) if self.name else '""'
         return (
             f'{{"format":{_FORMAT},"claims":{{{claims}}},"keys":[{keys}],"asked_boot_ns":{self.asked_boot_ns},'
             f'"priority":{self.priority},"name":{name},"pid":{self.pid},"command":[{words}]}}'
@@ -403,9 +424,8 @@ def write_new(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def _shortened(command: Sequence[str]) -> list[str]:
+def _shortened(command: Sequence[str], room: int) -> list[str]:
     words: list[str] = []
-    room = _MOST
     for word in command:
         if room <= 0 or len(words) >= MAX_WORDS:
             words.append("…")

@@ -161,6 +161,30 @@ def test_however_long_name_and_command_are_others_can_read_them(
         assert len(row.name) >= min(len(name), 1024)
 
 
+def many(resources: int) -> dict[str, int]:
+    return {f"r{number:03}{'x' * 251}": 1 for number in range(resources)}
+
+
+@pytest.mark.parametrize(("resources", "keys"), [(200, 64), (225, 64), (240, 0)])
+def test_whatever_is_claimed_others_can_read_it(resources: int, keys: int) -> None:
+    """Name and command were let take what the claims had taken already."""
+    claims = many(resources)
+    with coordinator(cpu=2, **claims) as one, coordinator() as other:
+        lease = one.lease(claims, name="\0" * 5000, command=["\0" * 10] * 1000, keys=[str(key) for key in range(keys)])
+        with held(lease):
+            other.lease({"cpu": 1}, wait=0).release()
+            (row,) = rows()
+        assert row.claims == claims
+        assert (machine_folder(os.environ) / "t" / f"{lease.ticket}.json").stat().st_size <= 64 * 1024
+
+
+def test_claims_that_nobody_could_read_are_refused() -> None:
+    claims = many(240)
+    with coordinator(cpu=2, **claims) as one, refused(Code.INVALID_CLAIMS, "240 resources make a record of more than"):
+        one.lease(claims, keys=[str(key) for key in range(64)])
+    assert not [path.name for path in (machine_folder(os.environ) / "t").iterdir() if not path.name.startswith("h.")]
+
+
 def test_a_damaged_record_of_a_live_ticket_is_never_guessed(machine: Coordinator) -> None:
     lease = machine.lease({"x": 1})
     record = machine_folder(os.environ) / "t" / f"{lease.ticket}.json"
