@@ -7,11 +7,13 @@ whatever becomes of `hostler exec`.
 import contextlib
 import os
 import re
+import signal
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from hostler.commands.job import Command, run_job
+from hostler.commands.job import EXIT_SIGNAL, Command, run_job
 from hostler.commands.notice import Notice
 from hostres.claims import parse_claims
 from hostres.configuration import configuration_path, read_configuration
@@ -23,10 +25,16 @@ from hostres.locks import is_held
 from hostres.settings import MachineSettings, checked_machine, machine_of
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from hostler.commands.arguments import Subparsers
 
 EXIT_NOT_EXECUTABLE: Final = 126
 EXIT_NOT_FOUND: Final = 127
+
+FIRST: Final = 1
+ENDS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+"""What ends a program while it waits; SIGINT raises an exception by itself."""
 
 SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -110,7 +118,7 @@ def run(args: Any) -> int:
     folder = machine_folder(os.environ)
     with Coordinator(folder, settings=_settings()) as coordinator:
         try:
-            with Notice(folder):
+            with _mortal(), Notice(folder):
                 lease = coordinator.lease(claims, wait=wait, name=args.name, command=argv, priority=args.priority)
         except KeyboardInterrupt:
             raise HostlerError(Code.WAIT_ABORTED, "interrupted while waiting", "run it again") from None
@@ -118,6 +126,24 @@ def run(args: Any) -> int:
             code = _run(lease, command, own_terminal=args.tty)
             _tell_who_goes_on(lease)
     return code
+
+
+@contextlib.contextmanager
+def _mortal() -> Iterator[None]:
+    """Let a signal end this process also where it is the first of a container, which gets only what it asks for."""
+    if os.getpid() != FIRST:
+        yield
+        return
+    before = {number: signal.signal(number, _end) for number in ENDS if signal.getsignal(number) is signal.SIG_DFL}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, _frame: "FrameType | None") -> NoReturn:
+    raise SystemExit(EXIT_SIGNAL + number)
 
 
 def _settings() -> MachineSettings:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.hostres.support import LIMIT_S, children, coordinator, eventually, holder, pid_written, rows, waiting
@@ -239,6 +240,27 @@ def test_a_request_to_end_while_it_waits_leaves_no_trace(started: "list[subproce
             lines = [line for line in errors.splitlines() if "waiting for x" not in line]  # if it came to that
             assert len(lines) == (1 if code == 130 else 0)
             assert len(rows()) == 1
+
+
+def test_a_request_to_end_the_first_process_of_a_container_ends_its_wait() -> None:
+    """The kernel gives it only signals that it asks for, so that a container that waited was killed after 10 s."""
+    namespace = ("unshare", "--pid", "--fork", "--mount-proc")
+    if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("one may not make a process namespace here")
+    with coordinator(x=1) as machine, machine.lease({"x": 1}):
+        outside = subprocess.Popen(
+            [*namespace, "--kill-child", sys.executable, "-m", "hostler", "exec", "--claim", "x=1", "--", "true"],
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            waiting(1)
+            (first,) = psutil.Process(outside.pid).children()
+            first.send_signal(signal.SIGTERM)
+            assert outside.wait(LIMIT_S) == 128 + signal.SIGTERM
+            assert [row.state for row in rows()] == ["admitted"]
+        finally:
+            outside.kill()
+            outside.wait()
 
 
 def test_a_signal_that_is_sent_to_it_reaches_the_command_alone(started: "list[subprocess.Popen[str]]") -> None:
