@@ -39,12 +39,7 @@ def shared_with(path: Path, status: os.stat_result) -> int | None:
     if name is None:
         if mode != MODE:
             return None
-        others = _name_of(status.st_gid)
-        raise HostlerError(
-            Code.UNSAFE_STATE,
-            f"{path} is shared with the group {others} (mode 2770), and the configuration does not say so",
-            f'write group = "{others}" under [machine] to share it, or name a folder of your own',
-        )
+        raise _unnamed(path, status.st_gid)
     group = group_number(name)
     if mode == MODE and status.st_gid == group:
         if _is_kept_out(path, status):
@@ -61,11 +56,17 @@ def shared_with(path: Path, status: os.stat_result) -> int | None:
     )
 
 
-def _name_of(group: int) -> str:
+def _unnamed(path: Path, group: int) -> HostlerError:
+    """Return the error of a configuration that does not name the group of a folder that others share."""
+    todo = "write {} under [machine] to share it, or name a folder of your own"
     try:
-        return grp.getgrgid(group).gr_name
-    except KeyError:
-        return str(group)
+        name = grp.getgrgid(group).gr_name
+        todo = todo.format(f'group = "{name}"')
+    except KeyError:  # as in a container
+        name = f"id {group}"
+        todo = todo.format("the name of the group, which it needs in /etc/group,")
+    what = f"{path} is shared with the group {name} (mode 2770), and the configuration does not say so"
+    return HostlerError(Code.UNSAFE_STATE, what, todo)
 
 
 def _is_kept_out(path: Path, status: os.stat_result) -> bool:

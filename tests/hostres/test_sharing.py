@@ -32,6 +32,7 @@ GROUP_NAME = GROUP.gr_name if GROUP else ""
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or GROUP is None, reason="only root can become somebody else")
 
+NAMELESS = max(group.gr_gid for group in grp.getgrall() if group.gr_gid < 60_000) + 1
 LOADED = (psutil, sharing, codecs.lookup("ascii"), codecs.lookup("unicode_escape"))
 """Here and now, as the other users may be unable to read this installation."""
 
@@ -210,6 +211,9 @@ def test_without_the_configuration_it_is_refused_and_nobody_is_told_to_close_it_
         snapshot(machine_folder(os.environ))
     with user(12345, ask, GID) as (said, _):
         assert said() == str(caught.value)
+    share(shared, gid=NAMELESS)
+    with refused(f"the group id {NAMELESS} .*/etc/group"):
+        coordinator()
     share(shared, 0o770)
     with refused("chmod 700"):
         coordinator()
