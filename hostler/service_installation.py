@@ -15,6 +15,7 @@ from hostler.config import Config
 from hostler.service_units import MARK, PASSED_ON, ServiceCommand, ServiceManager, unfit, unit_path, unit_text
 from hostler.state_folder import HOME
 from hostres.errors import Code, HostlerError, unavailable
+from hostres.folders import user_home
 from hostres.replacement import replacement
 
 CONFIG: Final = "HOSTLER_CONFIG"
@@ -31,8 +32,13 @@ def usual_manager() -> ServiceManager:
 
 
 def place_of(manager: ServiceManager, environ: Mapping[str, str]) -> Path:
-    """Return where the unit belongs for this user."""
-    home = Path(environ.get("HOME") or Path.home())
+    """Return where the unit belongs for this user.
+
+    Raises:
+        HostlerError: unavailable: this user has no home.
+
+    """
+    home = Path(environ.get("HOME") or user_home())
     config = environ.get("XDG_CONFIG_HOME", "")
     return unit_path(manager, home=home, config=Path(config) if config.startswith("/") else home / ".config")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hostler.refusals import OTHER_FOLDER, invalid, require_utf8
+from hostres.folders import user_home
 
 HOME: Final = "HOSTLER_HOME"
 
@@ -18,7 +19,8 @@ def state_folder(environ: Mapping[str, str]) -> Path:
         environ: `HOSTLER_HOME` in it names the folder.
 
     Raises:
-        HostlerError: invalid-data: it names a user who does not exist, or its name is not UTF-8.
+        HostlerError: invalid-data: it names a user who does not exist, or its name is not UTF-8; unavailable: nothing
+            names one, and this user has no home.
 
     """
     named = environ.get(HOME)
@@ -32,9 +34,10 @@ def _usual() -> Path:
         import platformdirs  # noqa: PLC0415  takes as long as listing the runs
 
         return platformdirs.user_state_path("hostler").absolute()
-    # As platformdirs has it, after https://specifications.freedesktop.org/basedir-spec
+    # as https://specifications.freedesktop.org/basedir-spec has it; what is relative counts for nothing
     base = os.environ.get("XDG_STATE_HOME", "")
-    return Path(base if base.strip() else os.path.expanduser("~/.local/state"), "hostler").absolute()  # noqa: PTH111
+    home = Path(base) if base.startswith("/") else Path(os.environ.get("HOME") or user_home(), ".local", "state")
+    return (home / "hostler").absolute()
 
 
 def _named(home: str) -> Path:

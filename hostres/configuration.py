@@ -43,6 +43,9 @@ def configuration_path(environ: Mapping[str, str]) -> Path:
     Args:
         environ: `HOSTLER_CONFIG` in it names the file.
 
+    Raises:
+        HostlerError: `unavailable`: nothing names one, and this user has no home.
+
     """
     override = environ.get("HOSTLER_CONFIG")
     if override:

@@ -77,7 +77,7 @@ def user_home() -> Path:
         raise HostlerError(
             Code.UNAVAILABLE,
             f"user id {os.geteuid()} has no passwd entry, so it has no home folder",
-            "set HOSTLER_MACHINE_DIR and HOSTLER_HOME to folders of your own",
+            "set HOSTLER_MACHINE_DIR and HOSTLER_HOME to folders of your own, and HOSTLER_CONFIG to a file",
         ) from None
 
 

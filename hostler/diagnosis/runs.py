@@ -11,6 +11,7 @@ from hostler.diagnosis.findings import Finding, wrong
 from hostler.service_installation import place_of, usual_manager
 from hostler.service_record import ServiceRecord
 from hostler.views.sizes import bytes_text
+from hostres.errors import HostlerError
 from hostres.leftovers import find_leftovers
 from store.home import Home
 from store.lifecycle import RUN_FINAL, RUN_RESTING
@@ -119,10 +120,10 @@ def look_at_service(config: Config) -> Iterator[Finding]:
         yield Finding(name="service", said=f"runs, pid {record.pid}, since {record.since}")
         return
     manager = usual_manager()
-    unit = place_of(manager, os.environ)
     try:
+        unit = place_of(manager, os.environ)
         installed = unit.exists()
-    except OSError:
+    except (OSError, HostlerError):  # also of a user who has no home for one
         installed = False
     if installed:
         todo = f"`hostler service install --manager {manager}` says how to start it"

@@ -55,6 +55,21 @@ def test_without_an_override_the_home_is_the_users_state_folder(
     assert Config.load({"HOSTLER_CONFIG": str(tmp_path / "none")}).home == tmp_path / "state" / "hostler"
 
 
+def test_a_state_folder_is_never_where_a_program_happens_to_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As in a container whose user has neither HOME nor an entry in passwd: runs were kept in ./~ and lost from sight."""
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    environ = {"HOSTLER_CONFIG": str(tmp_path / "none")}
+    assert Config.load(environ).home == tmp_path / ".local" / "state" / "hostler"
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.geteuid", lambda: 4_000_000)
+    environ["HOSTLER_MACHINE_DIR"] = str(tmp_path)
+    assert "no home folder; set HOSTLER_MACHINE_DIR and HOSTLER_HOME" in refusal(environ, Code.UNAVAILABLE)
+    assert "and HOSTLER_CONFIG" in refusal({"HOSTLER_MACHINE_DIR": str(tmp_path)}, Code.UNAVAILABLE)
+
+
 def test_a_relative_home_is_made_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     environ = {"HOSTLER_HOME": "here/home", "HOSTLER_CONFIG": str(tmp_path / "none")}

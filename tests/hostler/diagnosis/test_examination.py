@@ -100,6 +100,18 @@ def test_a_disk_that_takes_nothing_of_admission_is_wrong(
     assert sorted(places[1].rglob("*")) == before
 
 
+def test_a_user_without_a_home_has_no_service_and_that_is_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was a bug of Hostler, though all places that count were named."""
+    monkeypatch.delenv("HOME", raising=False)
+
+    def nobody(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    (found,) = [one for one in examine().findings if one.name == "service"]
+    assert found.said == "none runs; none is needed"
+
+
 def test_a_machine_folder_that_is_shared_is_not_called_private(places: tuple[Path, Path]) -> None:
     group = grp.getgrgid(os.getegid()).gr_name
     for path in (places[1], *places[1].rglob("*")):
