@@ -70,5 +70,8 @@ def _unnamed(path: Path, group: int) -> HostlerError:
 
 
 def _is_kept_out(path: Path, status: os.stat_result) -> bool:
-    ours = os.geteuid() == status.st_uid or status.st_gid in (os.getegid(), *os.getgroups())
-    return not ours and not os.access(path, os.W_OK | os.X_OK, effective_ids=True)
+    if status.st_gid in (os.getegid(), *os.getgroups()):
+        return False
+    if os.geteuid() == status.st_uid != 0:
+        return True  # into the folder it may go, but what the others make there is the group's
+    return not os.access(path, os.W_OK | os.X_OK, effective_ids=True)
