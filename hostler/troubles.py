@@ -36,6 +36,9 @@ def tell(error: Exception, *, debug: bool) -> int:
             if error.errno in UNWRITABLE:
                 _forget_stdout()
             return code
+        case MemoryError():
+            todo = "end something, or raise the limit of memory (ulimit -v, or MemoryMax)"
+            return _report(HostlerError(Code.UNAVAILABLE, "no memory is left", todo), debug=debug)
     todo = "a bug in Hostler or in an operation; `hostler --debug …` shows where"
     return _report(HostlerError(Code.INTERNAL, describe(error), todo), debug=debug)
 

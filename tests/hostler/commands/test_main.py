@@ -77,6 +77,13 @@ def test_a_bug_is_one_line_that_says_how_to_see_more(
     assert error.count("\n") == 1
 
 
+def test_memory_that_is_not_there_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert failing(monkeypatch, MemoryError()) == 69
+    assert "error[unavailable]: no memory is left; end something, or raise the limit" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("number", "todo"),
     [(errno.EAGAIN, "ulimit -u"), (errno.EFBIG, "ulimit -f"), (errno.EIO, "mend that")],
