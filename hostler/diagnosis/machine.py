@@ -36,13 +36,17 @@ def look_at_machine(config: Config, environ: Mapping[str, str]) -> Iterator[Find
     folder = config.machine_folder
     found_wrong = inspect(folder)
     where = f"{shown_path(str(folder))} ({origin(environ, MACHINE)})"
-    refused = None
+    refused, todo = None, ""
     if not os.path.lexists(folder):
         where += ": not there; the first admission makes it"
     elif not any(found.code for found in found_wrong):
-        where += f": {_whose(folder, config.machine)}, on {file_system_type(folder) or 'an unknown'} file system"
+        kind = file_system_type(folder)
+        where += f": {_whose(folder, config.machine)}, on {kind or 'an unknown'} file system"
         refused = _refused(folder)
-    yield Finding(name="machine", said=where)
+        if kind == "overlay":
+            where += ", which is a layer of a container: who is outside it is not counted"
+            todo = f"mount one folder of the machine for all, and name it in {MACHINE}, unless that is meant"
+    yield Finding(name="machine", said=where, todo=todo)
     if refused is not None:
         yield wrong("machine", unavailable(f"nobody can be admitted in {folder}", refused))
     for found in found_wrong:

@@ -100,6 +100,17 @@ def test_a_disk_that_takes_nothing_of_admission_is_wrong(
     assert sorted(places[1].rglob("*")) == before
 
 
+def test_a_machine_folder_that_no_other_container_sees_is_noted(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hostler.diagnosis.machine.file_system_type", lambda _: "ext4")
+    assert next(look_at_machine(Config.load(), os.environ)).todo == ""
+    monkeypatch.setattr("hostler.diagnosis.machine.file_system_type", lambda _: "overlay")
+    found = next(look_at_machine(Config.load(), os.environ))
+    assert "on overlay file system, which is a layer of a container" in found.said
+    assert "name it in HOSTLER_MACHINE_DIR" in found.todo
+
+
 def test_a_user_without_a_home_has_no_service_and_that_is_not_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was a bug of Hostler, though all places that count were named."""
     monkeypatch.delenv("HOME", raising=False)
