@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
+from hostres.beginning import begin
+
 if TYPE_CHECKING:
     from hostres.exits import Ended
 
@@ -124,9 +126,15 @@ class Control:
         with self._lock:
             self._ending += 1
         try:
-            others = [threading.Thread(target=self._end_one, args=(tree, reason), daemon=True) for tree in trees]
-            for each in others:
-                each.start()
+            others = []
+            for tree in trees:
+                each = threading.Thread(target=self._end_one, args=(tree, reason), daemon=True)
+                try:
+                    begin(each)
+                except OSError:  # no room for a thread: then one after the other
+                    self._end_one(tree, reason)
+                else:
+                    others.append(each)
             for each in others:
                 each.join()
         finally:

@@ -4,6 +4,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from actors.control import Control
 from hostres.exits import Ended, Left
 from tests.support import until
@@ -49,6 +51,21 @@ def test_all_trees_of_an_attempt_are_asked_at_once_and_a_second_abort_passes_a_s
     for tree in trees:
         assert len(tree.asked) == 2
         assert (1.0, "drain") in tree.asked
+
+
+def test_without_room_for_threads_trees_are_ended_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were left running, and the cancel failed."""
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    control, alone = Control(), threading.Barrier(1)
+    trees = [Tree(alone, left=(Left(pid=7, command="ffmpeg"),)), Tree(alone)]
+    with control.supervising(trees[0]), control.supervising(trees[1]):
+        monkeypatch.setattr(threading.Thread, "start", start)
+        control.abort("cancel", grace_s=1.0)
+    assert [tree.asked for tree in trees] == [[(1.0, "cancel")]] * 2
+    assert control.left == ["ffmpeg (pid 7)"]
 
 
 def test_who_leaves_while_what_it_supervised_is_being_ended_waits_for_what_is_left_of_it() -> None:
