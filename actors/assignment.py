@@ -22,6 +22,7 @@ class Assignment:
         beats: Whether its processes get a descriptor to beat on.
         in_repository: Whether its workspace is a worktree, in which nothing may lie but its work.
         envelope: What it may do at most; None where nothing is kept from it.
+        kept: Folders that Hostler keeps for itself: nothing is published there.
 
     """
 
@@ -33,6 +34,7 @@ class Assignment:
     beats: bool = False
     in_repository: bool = False
     envelope: "Envelope | None" = None
+    kept: tuple[Path, ...] = ()
 
     @property
     def idempotency_key(self) -> str:

@@ -105,6 +105,7 @@ class Attempts:
                 beats=pulse is not None,
                 in_repository=action.plan.workspace is not None,
                 envelope=self._state.nodes[action.node].envelope,
+                kept=(home.root, self._services.machine_folder),
             ),
             host=port,
             lease=lease,

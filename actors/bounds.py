@@ -1,6 +1,7 @@
-"""What the authority of a node keeps it from, looked at where it happens: a program started, a file published."""
+"""What is kept from a node, by its authority or from all, looked at where it happens: a program, a published file."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from actors.failures import OperationFailed
@@ -35,8 +36,33 @@ def check_target(envelope: Envelope, target: Path, folder: Path) -> None:
         OperationFailed: authorization-required.
 
     """
-    real = os.path.join(os.path.realpath(target.parent), target.name)  # noqa: PTH118 - `..` is resolved already
+    real = _real(target)
     owned = envelope.model_copy(update={"paths": tuple(os.path.realpath(folder / path) for path in envelope.paths)})
     if not owns(owned, real, "/"):
         what = f"its authority does not own the path {target}"
         raise OperationFailed(FailureCode.AUTHORIZATION_REQUIRED, what, TODO)
+
+
+def check_kept(kept: Sequence[Path], target: Path, workspace: Path) -> None:
+    """Refuse a file among what Hostler itself keeps, wherever links lead: its name may be that of the store.
+
+    Args:
+        kept: The folders.
+        target: Absolute; nothing is made of it yet.
+        workspace: Where the node may write all the same.
+
+    Raises:
+        OperationFailed: conflict.
+
+    """
+    real = Path(_real(target))
+    if real.is_relative_to(os.path.realpath(workspace)):
+        return
+    for folder in kept:
+        if real.is_relative_to(os.path.realpath(folder)):
+            what = f"{target} lies in {folder}, which Hostler keeps"
+            raise OperationFailed(FailureCode.CONFLICT, what, "choose another target")
+
+
+def _real(target: Path) -> str:
+    return os.path.join(os.path.realpath(target.parent), target.name)  # noqa: PTH118 - `..` is resolved already

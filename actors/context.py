@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from actors.assignment import Assignment, Host
-from actors.bounds import check_program, check_target
+from actors.bounds import check_kept, check_program, check_target
 from actors.control import Control, OperationAborted
 from actors.evidence_file import MAX_PIECES
 from actors.evidence_file import NAME as EVIDENCE_FILE
@@ -113,6 +113,11 @@ class Context:
     def envelope(self) -> "Envelope | None":
         """What this node may do at most; None where nothing is kept from it."""
         return self._assignment.envelope
+
+    @property
+    def kept(self) -> tuple[Path, ...]:
+        """Folders that Hostler keeps for itself."""
+        return self._assignment.kept
 
     @property
     def cancelled(self) -> bool:
@@ -275,8 +280,8 @@ class Context:
             The absolute final path.
 
         Raises:
-            OperationFailed: *source* is a folder, a pipe or a device; or *target* stands for one, or may not be
-                written; or as `before_publication`.
+            OperationFailed: *source* is a folder, a pipe or a device; or *target* stands for one, lies in a folder
+                that Hostler keeps, or may not be written; or as `before_publication`.
             OperationAborted: This attempt was asked to stop; a copy that is under way has left nothing then.
 
         """
@@ -287,6 +292,7 @@ class Context:
             raise OperationFailed(
                 FailureCode.CONFLICT, f"{final} is a link, a folder or a device, not a file", "choose another target"
             )
+        check_kept(self.kept, final, self.workspace)
         if self.envelope is not None:
             check_target(self.envelope, final, self.folder)
         self.before_publication()

@@ -82,6 +82,7 @@ class Conversation:
             lease=lease_at(lease) if lease is not None else None,
             beats=self._plan.policy.heartbeat is not None,
             envelope=None if context.envelope is None else context.envelope.model_dump(mode="json"),
+            kept=tuple(str(each) for each in context.kept),
         )
         with contextlib.suppress(OSError):
             self._channel.send(frame_of(start, canonical(self._plan.input)))

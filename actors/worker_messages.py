@@ -70,6 +70,7 @@ class Start(_Message):
         lease: None for a node that claims nothing.
         beats: Whether its processes get a descriptor to beat on.
         envelope: What the node may do at most, as JSON; None where nothing is kept from it.
+        kept: Folders that Hostler keeps for itself.
 
     """
 
@@ -83,6 +84,7 @@ class Start(_Message):
     lease: LeaseAt | None
     beats: bool = False
     envelope: dict[str, JsonValue] | None = None
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -222,6 +222,7 @@ class _Work:
             folder=Path(start.folder),
             beats=start.beats,
             envelope=envelope,
+            kept=tuple(Path(each) for each in start.kept),
         )
         return Context(assignment, control=self._control, host=self._host, lease=lease)
 

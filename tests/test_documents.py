@@ -136,6 +136,7 @@ def test_python_names_everything_that_people_call() -> None:
 UNTOLD: Final = {
     (Context, "evidence_file"),
     (Context, "input_file"),
+    (Context, "kept"),
     (Host, "commits"),
     (Host, "create"),
     (Host, "start"),

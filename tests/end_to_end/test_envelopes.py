@@ -1,5 +1,6 @@
-"""What a node's authority keeps it from, where it happens: a program started, a file published."""
+"""What a node is kept from, by its authority or as all are, where it happens: a program started, a file published."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,25 @@ def test_only_owned_files_are_published_wherever_links_lead(here: Path, which: s
         code, why = ended(here, which=which, target=target)
         assert (code, why.startswith("authorization-required: its authority does not own the path ")) == (1, True)
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("which", ["inside", "apart"])
+def test_nothing_is_published_among_what_hostler_keeps_wherever_links_lead(here: Path, which: str) -> None:
+    """The name of the store would be replaced, and every run with it."""
+    home, machine = (Path(os.environ[name]) for name in ("HOSTLER_HOME", "HOSTLER_MACHINE_DIR"))
+    (here / "linked").symlink_to(home)
+    for target in (home / "runs.db", home / "staging" / "x", home / "new" / "x", machine / "x", Path("linked/reserve")):
+        code, why = ended(here, which=which, target=str(target))
+        assert (code, why.partition(" lies in ")[0]) == (1, f"conflict: {here / target}")
+        assert why.endswith(", which Hostler keeps")
+    assert main(["verify", "--all"]) == 0
+
+
+def test_a_workspace_is_a_place_to_publish_in(here: Path) -> None:
+    flow = FLOW.replace('ctx.publish("x", input.target)', 'assert ctx.publish("x", ctx.workspace / "y").is_file()')
+    own = flow.replace('terms={"authority": own}', "terms={}")
+    (here / "open.py").write_text(own, encoding="utf-8")
+    assert main(["run", "open.py", "-i", "which=inside", "-i", "program=", "-i", "target=y"]) == 0
 
 
 def test_a_graph_file_says_what_a_node_may_do(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
