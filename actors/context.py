@@ -268,20 +268,24 @@ class Context:
         self._host.allow_publication()
         self._control.check()
 
-    def publish(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Path:
+    def publish(
+        self, source: str | os.PathLike[str], target: str | os.PathLike[str], *, overwrite: bool = True
+    ) -> Path:
         """Give a finished file its final name, at once and whole.
 
         Args:
             source: A file, or a link to one. One of this node's workspace is moved; any other is copied, since its
                 maker still owns it.
             target: Its final name; relative to the run's folder.
+            overwrite: Whether a file of that name is replaced, also one that somebody has made meanwhile.
 
         Returns:
             The absolute final path.
 
         Raises:
-            OperationFailed: *source* is a folder, a pipe or a device; or *target* stands for one, lies in a folder
-                that Hostler keeps, or may not be written; or as `before_publication`.
+            OperationFailed: *source* is a folder, a pipe or a device; or *target* stands for one, is there and must
+                not be replaced, lies in a folder that Hostler keeps, or may not be written; or as
+                `before_publication`.
             OperationAborted: This attempt was asked to stop; a copy that is under way has left nothing then.
 
         """
@@ -297,7 +301,7 @@ class Context:
             check_target(self.envelope, final, self.folder)
         self.before_publication()
         keep = not start.is_relative_to(os.path.realpath(self.workspace))
-        publish_file(start, final, keep=keep, between=self.beat)
+        publish_file(start, final, keep=keep, overwrite=overwrite, between=self.beat)
         return final
 
     def evidence(self, id: str, type: EvidenceType | str) -> None:

@@ -16,6 +16,8 @@ from store.policy import FailureCode
 COPY_BYTES: Final = 1 << 20
 NO_UNNAMED_FILES: Final = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL})
 """What file systems answer that cannot make a file without a name."""
+NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK})
+"""What file systems answer that give a file no second name; there only a look before protects what is there."""
 
 
 def check_source(source: Path) -> None:
@@ -35,7 +37,9 @@ def check_source(source: Path) -> None:
         raise OperationFailed(FailureCode.INVALID_DATA, f"{source} {error.strerror}", todo) from error
 
 
-def publish_file(source: Path, target: Path, *, keep: bool, between: Callable[[], object] = lambda: None) -> None:
+def publish_file(
+    source: Path, target: Path, *, keep: bool, overwrite: bool = True, between: Callable[[], object] = lambda: None
+) -> None:
     """Publish *source* as *target*: its bytes are on the disk before the name is.
 
     A copy is made in a file without a name, which vanishes with its maker; so a kill in mid copy leaves nothing. The
@@ -44,23 +48,26 @@ def publish_file(source: Path, target: Path, *, keep: bool, between: Callable[[]
 
     Args:
         source: A finished file; what is no file is refused, see `check_source`.
-        target: Absolute; missing folders are made; an existing file is replaced.
+        target: Absolute; missing folders are made.
         keep: Whether *source* stays, as it must where another node made it; otherwise it is moved where it can be.
+        overwrite: Whether a file of that name is replaced, also one that was made meanwhile.
         between: Called before each piece that is copied; what it raises ends this, and nothing has the final name.
 
     Raises:
+        OperationFailed: conflict: there is a file of that name, which stays.
         OSError: The disk is full, the folder is not writable, the name is too long…; nothing has the final name then.
 
     """
     with open_regular(source) as reading:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not keep and _moved(reading, source, target):
+        rename = _replace if overwrite else _take
+        if not keep and _moved(reading, source, target, rename):
             sync(target.parent)
             return
         beside = target.parent / f".hostler-{secrets.token_hex(6)}"
         try:
             _copy(reading, beside, between)
-            beside.replace(target)
+            rename(beside, target)
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
@@ -75,10 +82,29 @@ def is_special(target: Path) -> bool:
         return False
 
 
-def _moved(reading: BinaryIO, source: Path, target: Path) -> bool:
+def _replace(start: Path, target: Path) -> None:
+    start.replace(target)
+
+
+def _take(start: Path, target: Path) -> None:
+    """Give a file a name that none has, at once with looking: a second link is refused where there is a file."""
+    try:
+        os.link(start, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno == errno.EEXIST or (error.errno in NO_LINKS and os.path.lexists(target)):
+            todo = "move it away, choose another target, or set overwrite"
+            raise OperationFailed(FailureCode.CONFLICT, f"{target} exists", todo) from error
+        if error.errno not in NO_LINKS:
+            raise
+        start.replace(target)
+    else:
+        start.unlink()
+
+
+def _moved(reading: BinaryIO, source: Path, target: Path, rename: Callable[[Path, Path], None]) -> bool:
     os.fsync(reading.fileno())
     try:
-        source.replace(target)
+        rename(source, target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise

@@ -79,12 +79,12 @@ def publish(ctx: Context, input: PublishInput) -> Published:
                 f"{target} exists and has other content",
                 "move it away, choose another target, or set overwrite",
             )
-    return Published(path=str(_published(ctx, source, target)), bytes=size, sha256=sha256)
+    return Published(path=str(_published(ctx, source, target, overwrite=input.overwrite)), bytes=size, sha256=sha256)
 
 
-def _published(ctx: Context, source: Path, target: Path) -> Path:
+def _published(ctx: Context, source: Path, target: Path, *, overwrite: bool) -> Path:
     try:
-        return ctx.publish(source, target)
+        return ctx.publish(source, target, overwrite=overwrite)
     except OSError as error:
         raise OperationFailed(
             FailureCode.UNAVAILABLE,

@@ -43,6 +43,32 @@ def test_an_existing_file_is_replaced_in_one_step(tmp_path):
     assert target.read_text() == "whole"
 
 
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_file_that_must_not_be_replaced_stays_and_without_one_the_name_is_given(tmp_path, monkeypatch, keep, links):
+    """Also where a file system gives a file no second name, as FAT."""
+    source, target = made(tmp_path)
+    if not links:
+        real = os.link
+
+        def link(start, end, **options):
+            if os.fspath(start).startswith(str(tmp_path)):
+                raise PermissionError(errno.EPERM, "Operation not permitted")
+            real(start, end, **options)
+
+        monkeypatch.setattr(publication.os, "link", link)
+    target.parent.mkdir()
+    target.write_text("mine")
+    with pytest.raises(OperationFailed, match="exists") as told:
+        publish_file(source, target, keep=keep, overwrite=False)
+    assert told.value.code is FailureCode.CONFLICT
+    assert (source.read_text(), target.read_text()) == ("whole", "mine")
+    target.unlink()
+    publish_file(source, target, keep=keep, overwrite=False)
+    assert os.listdir(target.parent) == ["final.mp4"]
+    assert (target.read_text(), source.exists()) == ("whole", keep)
+
+
 @pytest.mark.parametrize("keep", [True, False])
 def test_the_bytes_are_on_the_disk_before_the_name_is(tmp_path, monkeypatch, keep):
     source, target = made(tmp_path)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from actors.context import Completed, Context
+from actors.publication import publish_file
 from hostler.operations.ffmpeg import find_ffmpeg
 
 
@@ -33,6 +34,7 @@ class Bench:
     ran: list[list[str]] = field(default_factory=list)
     told: list[tuple[float | None, str, float | None, float | None]] = field(default_factory=list)
     published: list[Path] = field(default_factory=list)
+    meanwhile: Callable[[Path], object] = lambda _target: None
 
     @property
     def lease(self) -> Claimed:
@@ -71,12 +73,12 @@ class Bench:
         code = done.returncode if done.returncode >= 0 else 128 - done.returncode
         return Completed(code=code, stdout=done.stdout, stderr=done.stderr)
 
-    def publish(self, source: str | os.PathLike[str], target: str | os.PathLike[str]) -> Path:
+    def publish(
+        self, source: str | os.PathLike[str], target: str | os.PathLike[str], *, overwrite: bool = True
+    ) -> Path:
         final = self.path(target)
-        final.parent.mkdir(parents=True, exist_ok=True)
-        beside = final.parent / ".beside"
-        beside.write_bytes((self.workspace / source).read_bytes())
-        beside.replace(final)
+        self.meanwhile(final)
+        publish_file(self.workspace / source, final, keep=True, overwrite=overwrite)
         self.published.append(final)
         return final
 

@@ -37,6 +37,18 @@ def test_a_file_with_other_content_is_not_overwritten_unasked(here: Bench) -> No
     assert here.published == []
 
 
+def test_a_file_that_is_made_while_it_is_copied_is_not_overwritten_either(here: Bench) -> None:
+    """Between the look and the name lies the time that a long film takes to be copied."""
+    here.meanwhile = lambda target: target.write_text("mine")
+    with pytest.raises(OperationFailed, match=r"talk\.mp4 exists") as caught:
+        publish(here.ctx, PublishInput(source="made.mp4", target="talk.mp4"))
+    assert caught.value.code is FailureCode.CONFLICT
+    assert (here.folder / "talk.mp4").read_text() == "mine"
+    assert sorted(os.listdir(here.folder)) == ["made.mp4", "talk.mp4"]
+    publish(here.ctx, PublishInput(source="made.mp4", target="talk.mp4", overwrite=True))
+    assert (here.folder / "talk.mp4").read_text() == "whole"
+
+
 def test_a_file_with_other_content_is_replaced_when_told_to(here: Bench) -> None:
     """`overwrite`."""
     (here.folder / "talk.mp4").write_text("older")
