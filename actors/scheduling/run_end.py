@@ -5,7 +5,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from actors.actions import RunLeft
-from actors.scheduling.spending import shortages
+from actors.scheduling.spending import look_at_offers, shortages
 from actors.scheduling.state import RunState
 from actors.scheduling.turn import Turn
 from hostres.errors import HostlerError
@@ -20,6 +20,7 @@ MOST_TOLD: Final = 20
 def conclude(turn: Turn) -> None:
     """Derive the run's status; if it ended, rests, is drained or has no room, hand it back in the same transaction."""
     state = turn.state
+    look_at_offers(state)
     short = 0 if state.shares is None else state.shares.short
     status = run_status(state.tally, started=state.started, short=short)
     if status is not state.status:

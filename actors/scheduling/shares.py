@@ -85,6 +85,8 @@ class Shares:
         caps: Who is active for whom.
         lanes: The ready nodes that one of these holds back.
         called: Node that was let out of a lane to be looked at → that lane.
+        offered: Ready nodes that wait for a worker, as keys in the order in which they came; none that a budget is
+            known to hold back.
 
     """
 
@@ -93,6 +95,7 @@ class Shares:
         self.caps = caps
         self.lanes = Lanes()
         self.called: dict[str, Lane] = {}
+        self.offered: dict[str, None] = {}
 
     @property
     def short(self) -> int:

@@ -74,6 +74,27 @@ def reserve(turn: "Turn", node: "NodeState") -> bool:
     return True
 
 
+def offer_to_workers(turn: "Turn", node: "NodeState") -> None:
+    """Let a worker take *node*, which reserves only then, as long as a budget lets it go."""
+    shares = turn.state.shares
+    if shares is not None and shares.books.limited:
+        shares.offered[node.key] = None
+
+
+def look_at_offers(state: "RunState") -> None:
+    """Hold back what no worker could take any more, if nothing comes back: one node that fits ends the looking."""
+    shares = state.shares
+    while shares is not None and shares.offered and not shares.books.reservations:
+        key = next(iter(shares.offered))
+        node = state.nodes[key]
+        if node.status is Status.READY:
+            offer = shares.books.offer(node.planned)
+            if not isinstance(offer, Misfit):
+                return
+            shares.lanes.put(_lane(offer), _rank(node))
+        del shares.offered[key]
+
+
 def looked_at(turn: "Turn", node: "NodeState") -> None:
     """Look at the next node of the lane that *node* was let out of, unless it is back there."""
     shares = turn.state.shares

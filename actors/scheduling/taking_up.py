@@ -51,7 +51,11 @@ def _take_up(turn: Turn, node: NodeState) -> None:
     if not node.family.is_external and not is_clear(turn, node):
         return
     plan = authorized_plan(turn, node)
-    if plan is not None and not node.family.is_external:
+    if plan is None:
+        return
+    if node.family.is_external:
+        spending.offer_to_workers(turn, node)
+    else:
         _queue(turn, node, plan)
 
 

@@ -11,6 +11,7 @@ from actors.scheduling.draining import DRAIN
 from actors.scheduling.leasing import LEASE
 from actors.scheduling.stopping import DEADLINE
 from actors.scheduling.turn import Turn
+from store.amounts import Ask, Budget, Demand
 from store.clock import Stamp
 from store.contracts import Request, RequestKind
 from store.lifecycle import RunStatus, Status
@@ -352,3 +353,30 @@ def test_whatever_moves_a_node_on_ends_its_lease():
     transaction = turn.decision().transaction
     assert transaction is not None
     assert transaction.unleased == ("a",)
+
+
+def test_work_that_no_budget_lets_go_does_not_wait_for_a_worker():
+    """The run is exhausted at once, not when a worker asks; more of the budget lets it go on."""
+    made = drive(outside("a", budget=Demand(ask=Ask(tokens=10))), limits=RunLimits(budget=Budget(tokens=9)))
+    assert made.state.status is RunStatus.BUDGET_EXHAUSTED
+    made.request(RequestKind.BUDGET, data={"add": {"tokens": 1}})
+    assert made.state.status is RunStatus.RUNNING
+    made.take()
+    assert made.workers() == {"a": "ann"}
+
+
+def test_work_waits_for_workers_until_nothing_of_it_fits_any_more():
+    """What one worker spends may be what the next one needs; as long as one fits the run goes on."""
+    demand = Demand(ask=Ask(tokens=4))
+    nodes = [outside("a", budget=demand), outside("b", budget=demand)]
+    made = drive(*nodes, outside("c", budget=Demand(ask=Ask(tokens=1))), limits=RunLimits(budget=Budget(tokens=8)))
+    made.take()
+    assert made.state.status is RunStatus.RUNNING
+    made.submit("a", status="success", usage={"tokens": 6})
+    assert made.state.status is RunStatus.RUNNING, "c fits"
+    made = drive(*nodes, limits=RunLimits(budget=Budget(tokens=8)))
+    made.take()
+    made.submit("a", status="success", usage={"tokens": 6})
+    assert made.statuses() == {"a": "completed", "b": "ready"}
+    assert made.state.status is RunStatus.BUDGET_EXHAUSTED
+    assert [one["node"] for one in made.model.events("run-status")[-1]["short"]] == ["b"]
