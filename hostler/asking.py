@@ -14,7 +14,7 @@ from hostler.refusals import first_problem, invalid
 from hostler.stored_runs import node_named, whole
 from hostres.errors import Code, HostlerError
 from hostres.masking import own_mask
-from store.approvals import Refused, Standing, judge
+from store.approvals import Refused, Standing, answers, judge
 from store.clock import SystemClock
 from store.contracts import NodeRecord, Request, RequestKind
 from store.delegation import parents_owner
@@ -142,11 +142,14 @@ def ask(
 
     """
     if plan_sha256 is not None and not re.fullmatch(SHA256_PATTERN, plan_sha256):
-        raise HostlerError(
-            Code.CONFLICT,
-            f"{plan_sha256!r} is no plan digest; {node.frozen_sha256 if node else 'none'} waits",
-            f"look at it with `hostler approve {subject.run_id}` and give its plan whole",
-        )
+        waits = None if node is None else node.frozen_sha256
+        if node is None or (waits is not None and answers(kind, asked_status(node, kind))):
+            raise HostlerError(
+                Code.CONFLICT,
+                f"{plan_sha256!r} is no plan digest; {waits or 'none'} waits",
+                f"look at it with `hostler approve {subject.run_id}` and give its plan whole",
+            )
+        plan_sha256 = None  # the ruling says that there is nothing to answer
     refuse_if_imported(subject.run_id, imported=subject.run.imported)
     clock = SystemClock()
     key = node.key if node else None

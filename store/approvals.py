@@ -97,6 +97,8 @@ OF_RUN: Final = frozenset(
 _BOUND_TO_PLAN: Final = frozenset({RequestKind.APPROVE, RequestKind.DENY})
 _MADE_FOR_PLAN: Final = frozenset({Action.APPROVE, Action.REPLAY})
 """Receipts for these name an exact plan."""
+_NOT_APPROVED: Final = frozenset({Action.RETRY, Action.REPLAY})
+"""What a receipt lets somebody do with a node that no approval is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +125,11 @@ class Standing:
     at: str = ""
 
 
+def answers(kind: RequestKind, status: Status) -> bool:
+    """Say whether a request of that kind has something to answer in that status of its node."""
+    return status in _NEEDS[kind]
+
+
 def judge(request: Request, standing: Standing, *, rules: Sequence[Rule] = DEFAULT_RULES) -> Accepted | Refused:
     """Say whether *request* may be consumed.
 
@@ -138,7 +145,7 @@ def judge(request: Request, standing: Standing, *, rules: Sequence[Rule] = DEFAU
     about, status, plan_sha256 = _about(request), standing.status, standing.plan_sha256
     if request.node is None and request.kind not in OF_RUN:
         return Refused(code=Code.CONFLICT, what=f"the request to {request.kind} names no node", todo="name one")
-    if status is not None and status not in _NEEDS[request.kind]:
+    if status is not None and not answers(request.kind, status):
         return Refused(
             code=Code.CONFLICT,
             what=f"{about} is {status}; there is nothing to {request.kind}",
@@ -152,6 +159,12 @@ def judge(request: Request, standing: Standing, *, rules: Sequence[Rule] = DEFAU
         )
     named = request.plan_sha256
     made_for = wanted(request) if request.kind is RequestKind.RECEIPT else None
+    if plan_sha256 is None and (named is not None or made_for in _MADE_FOR_PLAN):
+        return Refused(
+            code=Code.CONFLICT,
+            what=f"{about} has no exact plan yet",
+            todo=f"wait for it; see `hostler show {request.run_id}` for what is in the way",
+        )
     if named is None and (request.kind in _BOUND_TO_PLAN or made_for in _MADE_FOR_PLAN):
         return Refused(
             code=Code.CONFLICT,
@@ -159,10 +172,13 @@ def judge(request: Request, standing: Standing, *, rules: Sequence[Rule] = DEFAU
             todo=f"look at it and give --plan {plan_sha256}",
         )
     if named is not None and named != plan_sha256:
+        again = (
+            f"show {request.run_id} --json" if made_for in _NOT_APPROVED else f"approve {request.run_id} {request.node}"
+        )
         return Refused(
             code=Code.CONFLICT,
             what=f"{about} waits with plan {plan_sha256}, not {named}",
-            todo=f"look at it again with `hostler approve {request.run_id} {request.node}`",
+            todo=f"look at it again with `hostler {again}`",
         )
     if request.kind is RequestKind.CORRECT and request.data.get("revision") != standing.revision:
         meant = request.data.get("revision")

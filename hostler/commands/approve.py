@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
             return desk.all_that_waits()
         node = subject.node(args.node)
         if args.receipt is not None:
-            return desk.answered([desk.answer(node, args.plan or node.frozen_sha256, data=with_receipt(args))])
+            plan = node.frozen_sha256 if args.plan is None else args.plan
+            return desk.answered([desk.answer(node, plan, data=with_receipt(args))])
         if args.plan is not None:
             if not args.deny and Config.load().on_terminal:
                 return desk.confirmed(node, args.plan)

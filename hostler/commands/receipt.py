@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _create(home: Home, reader: Reader, subject: Subject, args: argparse.Namespace) -> int:
     node = subject.node(args.node)
-    plan_sha256 = args.plan or node.frozen_sha256
+    plan_sha256 = node.frozen_sha256 if args.plan is None else args.plan
     name = args.id or f"receipt-{secrets.token_hex(8)}"
     on_terminal = Config.load().on_terminal
     otherwise = "have a person do it who has one" if on_terminal else "name the exact plan with --plan"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hostler.__main__ import main
-from tests.end_to_end.support import PROGRAM, Terminal, gate, graph, hostler, refused, shown, statuses
+from tests.end_to_end.support import PROGRAM, Terminal, command, gate, graph, hostler, refused, shown, statuses
 
 CONFIRM = '[authority]\nconfirm = "terminal"\n'
 
@@ -76,3 +76,23 @@ def test_a_receipt_without_a_named_plan_is_confirmed_on_the_terminal(waiting: st
         assert waiting in terminal.screen
         terminal.write("y\n")
         assert terminal.wait() == 0
+
+
+@pytest.mark.usefixtures("waiting")
+def test_an_empty_plan_is_none_and_gives_no_receipt() -> None:
+    """A script whose variable is not set would give leave for what nobody has looked at."""
+    assert "'' is no plan digest" in refused("receipt", "create", "-", "ok", "--for", "human:bob", "--plan", "", code=5)
+    assert hostler("receipt", "list", "-").strip().endswith("has no receipts")
+
+
+def test_a_plan_is_asked_for_only_where_one_waits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flow = graph(tmp_path, gate("ok"), {**command("after", "true"), "after": ["ok"]}, command("bad", "false"))
+    assert main(["run", flow]) == 3
+    capsys.readouterr()
+    for node, status in (("after", "pending"), ("bad", "failed")):
+        for plan in ("", "abc", "a" * 64):
+            said = refused("approve", "-", node, "--plan", plan, code=5)
+            assert f"node {node} is {status}; there is nothing to approve" in said
+    assert "node after has no exact plan yet" in refused(
+        "receipt", "create", "-", "after", "--for", "agent:x", "--plan", "a" * 64, code=5
+    )

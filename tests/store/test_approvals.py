@@ -72,7 +72,25 @@ def test_a_wrong_plan_is_refused_naming_both() -> None:
         assert refused.code is Code.CONFLICT
         assert SHA in refused.what
         assert OTHER in refused.what
-        assert isinstance(judged(kind, stored=None), Refused)
+        unplanned = judged(kind, stored=None)
+        assert isinstance(unplanned, Refused)
+        assert "node a has no exact plan yet" in unplanned.what
+
+
+@pytest.mark.parametrize(
+    ("use", "again"), [("approve", "approve RUN a`"), ("retry", "show RUN --json`"), ("replay", "show RUN --json`")]
+)
+def test_a_receipt_for_another_plan_is_refused_naming_what_shows_the_one_that_stands(use: str, again: str) -> None:
+    """`approve` shows nothing of a node that waits for no approval."""
+    wants = {"receipt": "r1", "subject": "agent:night", "action": use, "lasts_ms": 1000}
+    for stored, what in ((SHA, f"with plan {SHA}, not {OTHER}"), (None, "has no exact plan yet")):
+        refused = judged(RequestKind.RECEIPT, Status.FAILED, data=wants, plan_sha256=OTHER, stored=stored)
+        assert isinstance(refused, Refused)
+        assert what in refused.what
+        assert stored is None or refused.todo.replace(RUN, "RUN").endswith(again)
+    unnamed = judged(RequestKind.RECEIPT, Status.PENDING, data=wants, plan_sha256=None, stored=None)
+    assert isinstance(unnamed, Accepted) is (use == "retry")
+    assert isinstance(unnamed, Accepted) or "has no exact plan yet" in unnamed.what
 
 
 def test_an_approval_always_names_its_plan() -> None:
