@@ -28,12 +28,13 @@ from hostler.run_pictures import chart_of, timeline_of
 from hostler.scenes import scene_of
 from hostler.stored_runs import node_of
 from hostler.views.budgets import waits
+from hostler.views.why import Scene
 from hostres.errors import Code, HostlerError
 from hostres.folders import machine_folder
 from hostres.logs import read_log
 from hostres.top import snapshot
 from store.home import Home
-from store.lifecycle import RUN_FINAL
+from store.lifecycle import RUN_FINAL, Status
 from store.reader import Reader
 
 RUNS_A_PAGE: Final = 100
@@ -127,7 +128,7 @@ class Looking:
             graph=_picture(lambda: chart_svg(chart_of(reader, run_id))),
             events=events[-EVENTS_SHOWN:] if drawn else (),
         )
-        return _Body(title=f"{scene.run.record.workflow} {run_id}", html=html, live=scene.run.status not in RUN_FINAL)
+        return _Body(title=f"{scene.run.record.workflow} {run_id}", html=html, live=_may_change(scene))
 
     def _node(self, home: Home, reader: Reader, run_id: str, key: str) -> _Body:
         node = node_of(reader, run_id, key)
@@ -135,7 +136,14 @@ class Looking:
         logs = home.logs_of(run_id, key, node.attempt)
         shown = {stream: text for stream in said(logs) if (text := _tail(logs[stream]))}
         html = node_page(scene, key, root=self._root, logs=shown)
-        return _Body(title=f"{key} of {run_id}", html=html, live=scene.run.status not in RUN_FINAL)
+        return _Body(title=f"{key} of {run_id}", html=html, live=_may_change(scene))
+
+
+def _may_change(scene: Scene) -> bool:
+    """Say whether a run may still go on, as one that has ended does where a failed node is retried."""
+    if scene.run.imported:
+        return False
+    return scene.run.status not in RUN_FINAL or any(node.status is Status.FAILED for node in scene.nodes)
 
 
 def _picture(draw: Callable[[], str]) -> str:

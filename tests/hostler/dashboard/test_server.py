@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
@@ -12,12 +13,15 @@ from typing import Any
 
 import pytest
 
+from hostler.__main__ import main
 from hostler.dashboard import looking
 from hostler.dashboard.guard import HEADERS
 from hostler.dashboard.server import AT_ONCE, Dashboard
+from hostler.stored_runs import reading
 from hostres.errors import Code, HostlerError
 from hostres.logs import BoundedLog
 from store.lifecycle import Status
+from tests.end_to_end.support import command, graph
 from tests.hostler.views.support import FAILURE, PLAN
 from tests.store.support import STAMP, Setting, finish_node, moved, plan_of
 from tests.support import until
@@ -147,6 +151,22 @@ def test_a_page_says_how_often_it_asks_again_and_not_at_all_once_a_run_has_ended
     _, script = browser.ask(f"{browser.root}live.js")
     assert "data-every" in browser.page()
     assert "main.dataset.every" in script
+
+
+@pytest.mark.parametrize(("program", "live"), [("false", True), ("true", False)])
+def test_a_page_of_a_run_that_has_ended_goes_on_where_a_person_may_retry(
+    browser: Browser, tmp_path: Path, program: str, live: bool
+) -> None:
+    """It shows the command that does so."""
+    main(["run", graph(tmp_path, command("a", program))])
+    with reading() as (_, reader):
+        run_id = reader.find("-")
+    for path in (f"runs/{run_id}", f"runs/{run_id}/nodes/a"):
+        assert ('data-every="0"' not in browser.page(path)) is live
+    assert main(["export", run_id, str(tmp_path / "x.tar")]) == 0
+    shutil.rmtree(os.environ["HOSTLER_HOME"])
+    assert main(["import", str(tmp_path / "x.tar")]) == 0
+    assert 'data-every="0"' in browser.page(f"runs/{run_id}"), "nobody goes on with what is imported"
 
 
 def test_its_own_style_and_script_are_all_that_it_loads(browser: Browser) -> None:
