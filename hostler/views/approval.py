@@ -5,9 +5,10 @@ from typing import Any, Final
 import orjson
 from pydantic import JsonValue
 
+from hostler.views.budgets import demand_text
 from hostler.views.naming import claims_text, runs_text
 from hostler.views.terminal import duration, harmless
-from hostler.views.terms import workspace_text
+from hostler.views.terms import attempts_lines, workspace_text
 from store.contracts import NodeRecord
 from store.plans import GateExecutor, NodePlan, PlanPhase
 
@@ -85,7 +86,11 @@ def _what_for(plan: NodePlan) -> list[str]:
             [] if plan.descriptors is None else [f"  from    {harmless(orjson.dumps(plan.descriptors).decode())}"]
         )
         return [f"  looks   at {', '.join(policy.preparation)}; what it will do is asked again", *described]
+    lines = attempts_lines(plan.executor, policy)
+    if policy.budget is not None:
+        lines.append(("keeps", demand_text(policy.budget)))
     return [
         f"  effect  {policy.effect}, {policy.resume}",
         f"  claims  {claims_text(policy.claims)}, at most {duration(plan.max_seconds or policy.max_seconds)}",
+        *(f"  {name:6}  {harmless(text)}" for name, text in lines),
     ]

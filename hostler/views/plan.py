@@ -12,7 +12,7 @@ from hostler.views.asking import Rulings, asking
 from hostler.views.budgets import amounts_text
 from hostler.views.naming import claims_text, executor_name, runs_text
 from hostler.views.terminal import cut, harmless, table
-from hostler.views.terms import terms_lines
+from hostler.views.terms import attempts_lines, terms_lines
 from store.plans import AgentExecutor, CommandExecutor, GraphPlan, PlannedNode
 from store.rules import Verdict
 
@@ -120,7 +120,7 @@ def _exceptions(rulings: Rulings) -> Iterator[str]:
 
 
 def _given(node: PlannedNode, rulings: Rulings) -> Iterator[str]:
-    """Yield what a node is given and how: words, input, published files, retries; references as `<node.field>`."""
+    """Yield what a node is given and how: words, input, files, folder, retries; references as `<node.field>`."""
     lines: list[tuple[str, str]] = []
     given = _readable(node.input)
     if isinstance(node.executor, CommandExecutor | AgentExecutor) and isinstance(given, dict):
@@ -137,14 +137,7 @@ def _given(node: PlannedNode, rulings: Rulings) -> Iterator[str]:
             target = target.get(name) if isinstance(target, dict) else None
         if target is not None:
             lines.append(("writes", target if isinstance(target, str) else _text(target)))
-    retry = node.policy.retry
-    if retry.attempts > 1:
-        lines.append(("retry", f"at most {retry.attempts} attempts, then {retry.exhausted}"))
-    beats = node.policy.heartbeat
-    if beats is not None:
-        first = "" if beats.grace_seconds is None else f", the first within {beats.grace_seconds:g} s"
-        lines.append(("beats", f"every {beats.seconds:g} s{first}"))
-    lines += terms_lines(node)
+    lines += [*attempts_lines(node.executor, node.policy), *terms_lines(node)]
     if node.priority:
         lines.append(("first", f"priority {node.priority}"))
     lines += [("rule", ruling.text) for ruling in rulings[node.key] if ruling.verdict is not Verdict.ALLOW]

@@ -1,7 +1,8 @@
 """On what terms a node works, for people: for whom, on which budget, where, within what, and what it must bring."""
 
 from hostler.views.budgets import amounts_text, demand_text
-from store.plans import PlannedNode
+from store.plans import AgentExecutor, CommandExecutor, Executor, PlannedNode
+from store.policy import Policy
 from store.terms import Envelope, Terms
 from store.workspace import GitWorkspace
 
@@ -14,6 +15,20 @@ def terms_lines(node: PlannedNode) -> list[tuple[str, str]]:
     if node.workspace is not None:
         lines.append(("works", workspace_text(node.workspace)))
     return lines if node.terms is None else [*lines, *_of(node.terms)]
+
+
+def attempts_lines(executor: Executor, policy: Policy) -> list[tuple[str, str]]:
+    """Return where an attempt runs, if its author says so, and how often it is made again, name and text each."""
+    lines = []
+    if isinstance(executor, CommandExecutor | AgentExecutor) and executor.cwd is not None:
+        lines.append(("cwd", executor.cwd))
+    retry, beats = policy.retry, policy.heartbeat
+    if retry.attempts > 1:
+        lines.append(("retry", f"at most {retry.attempts} attempts, then {retry.exhausted}"))
+    if beats is not None:
+        first = "" if beats.grace_seconds is None else f", the first within {beats.grace_seconds:g} s"
+        lines.append(("beats", f"every {beats.seconds:g} s{first}"))
+    return lines
 
 
 def workspace_text(workspace: GitWorkspace) -> str:
