@@ -94,6 +94,8 @@ OF_RUN: Final = frozenset(
     }
 )
 """Requests that may be about a whole run and name no node."""
+ATTEMPT: Final = "attempt"
+"""In the data of an answer to a result: which attempt gave it, as all attempts of a plan have the same digest."""
 _BOUND_TO_PLAN: Final = frozenset({RequestKind.APPROVE, RequestKind.DENY})
 _MADE_FOR_PLAN: Final = frozenset({Action.APPROVE, Action.REPLAY})
 """Receipts for these name an exact plan."""
@@ -171,15 +173,12 @@ def judge(request: Request, standing: Standing, *, rules: Sequence[Rule] = DEFAU
             what=f"the request to {request.kind} {about} names no plan; {plan_sha256} waits",
             todo=f"look at it and give --plan {plan_sha256}",
         )
-    if named is not None and named != plan_sha256:
+    other = _stands_otherwise(request, standing)
+    if other is not None:
         again = (
             f"show {request.run_id} --json" if made_for in _NOT_APPROVED else f"approve {request.run_id} {request.node}"
         )
-        return Refused(
-            code=Code.CONFLICT,
-            what=f"{about} waits with plan {plan_sha256}, not {named}",
-            todo=f"look at it again with `hostler {again}`",
-        )
+        return Refused(code=Code.CONFLICT, what=f"{about} {other}", todo=f"look at it again with `hostler {again}`")
     if request.kind is RequestKind.CORRECT and request.data.get("revision") != standing.revision:
         meant = request.data.get("revision")
         return Refused(
@@ -188,6 +187,16 @@ def judge(request: Request, standing: Standing, *, rules: Sequence[Rule] = DEFAU
             todo=f"look at it again with `hostler show {request.run_id}`, then correct what it is now",
         )
     return ruling
+
+
+def _stands_otherwise(request: Request, standing: Standing) -> str | None:
+    """Say with what a node waits, if that is not what the request names."""
+    if request.plan_sha256 is not None and request.plan_sha256 != standing.plan_sha256:
+        return f"waits with plan {standing.plan_sha256}, not {request.plan_sha256}"
+    meant = request.data.get(ATTEMPT) if request.kind in _BOUND_TO_PLAN else None
+    if meant is not None and meant != standing.attempt:
+        return f"waits with attempt {standing.attempt}, not {meant}"
+    return None
 
 
 def _says_how_much(request: Request) -> bool:

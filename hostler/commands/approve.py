@@ -4,11 +4,12 @@ import argparse
 import contextlib
 import shlex
 import sys
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 from hostler.asking import Subject, ask
 from hostler.commands.answering import add_receipt, with_receipt
-from hostler.commands.arguments import add_json, add_reason, add_run, command_parser
+from hostler.commands.arguments import add_json, add_reason, add_run, command_parser, positive
 from hostler.commands.endings import RESTS
 from hostler.commands.output import print_json, print_line
 from hostler.commands.posting import have_it_answered, look_at, next_step
@@ -19,7 +20,9 @@ from hostler.views.approval import node_plan_json, node_plan_text, result_text
 from hostler.views.terminal import harmless
 from hostler.views.waiting import Waiting, waiting_on
 from hostres.errors import Code, HostlerError
+from store.approvals import ATTEMPT
 from store.contracts import NodeRecord, RequestKind
+from store.evidence import awaits_approval
 from store.heads import refuse_if_imported
 from store.home import Home
 from store.reader import Reader
@@ -52,6 +55,9 @@ def add(subparsers: "Subparsers") -> None:
         help="key of the node; without it, all that waits is listed and asked",
     )
     parser.add_argument("--plan", metavar="HASH", help="approve exactly this node plan, without asking")
+    parser.add_argument(
+        "--attempt", type=positive, metavar="N", help="approve exactly the result that this attempt gave, with --plan"
+    )
     add_receipt(parser)
     parser.add_argument("--deny", action="store_true", help="say no; the node fails")
     add_reason(parser)
@@ -69,16 +75,20 @@ def run(args: argparse.Namespace) -> int:
                 raise HostlerError(Code.INVALID_DATA, f"{option} of one node, and no node is named", "give NODE")
         if args.receipt is not None and args.deny:
             raise HostlerError(Code.INVALID_DATA, "a receipt gives leave, and --deny refuses it", "leave one out")
+        if args.attempt is not None and args.plan is None:
+            what = "--attempt names one of several results of the same plan, and no plan is named"
+            raise HostlerError(Code.INVALID_DATA, what, "give --plan")
         if args.node is None:
             return desk.all_that_waits()
         node = subject.node(args.node)
         if args.receipt is not None:
             plan = node.frozen_sha256 if args.plan is None else args.plan
-            return desk.answered([desk.answer(node, plan, data=with_receipt(args))])
+            return desk.answered([desk.answer(node, plan, attempt=args.attempt, data=with_receipt(args))])
         if args.plan is not None:
+            desk.check_named(node, args.attempt)
             if not args.deny and Config.load().on_terminal:
-                return desk.confirmed(node, args.plan)
-            return desk.answered([desk.answer(node, args.plan)])
+                return desk.confirmed(node, args.plan, args.attempt)
+            return desk.answered([desk.answer(node, args.plan, attempt=args.attempt)])
         return desk.one(node)
 
 
@@ -93,6 +103,20 @@ class _Desk:
         self._reason = reason
         self._json = json
         self._asked: list[str] = []
+
+    def check_named(self, node: NodeRecord, attempt: int | None) -> None:
+        """Refuse to approve a result that is not named exactly: a plan alone names those of all its attempts.
+
+        Raises:
+            HostlerError: conflict: it is to be approved, and no attempt is named.
+
+        """
+        if attempt is None and awaits_approval(node) and self._kind is RequestKind.APPROVE:
+            what = (
+                f"node {node.key} waits with the result of attempt {node.attempt}, which its plan alone does not name"
+            )
+            todo = f"look at it with `hostler approve {self._subject.run_id} {node.key}` and give --attempt"
+            raise HostlerError(Code.CONFLICT, what, todo)
 
     def all_that_waits(self) -> int:
         """List what waits for approval; on a terminal, ask one by one."""
@@ -116,16 +140,16 @@ class _Desk:
             self.answer(node, node.frozen_sha256)
         return self._question([node], waits)
 
-    def confirmed(self, node: NodeRecord, plan_sha256: str) -> int:
+    def confirmed(self, node: NodeRecord, plan_sha256: str, attempt: int | None) -> int:
         """Approve exactly that plan once a person has confirmed it on the terminal, which alone counts here."""
         if node.frozen_sha256 != plan_sha256:
             return self.answered([self.answer(node, plan_sha256)])  # says that it is another plan
         with needed_terminal("have a person give a receipt") as terminal:
-            terminal.show(node_plan_text(self._reader.node_plan(plan_sha256), plan_sha256))
+            terminal.show("\n".join(self._shown(node, plan_sha256)))
             if terminal.ask("approve? [y/N] ") not in {"y", "yes"}:
                 print_line(f"nothing was decided of {node.key}; it still waits")
                 return RESTS
-        return self.answered([self.answer(node, plan_sha256)])
+        return self.answered([self.answer(node, plan_sha256, attempt=attempt)])
 
     def answer(
         self,
@@ -133,10 +157,13 @@ class _Desk:
         plan_sha256: str | None,
         kind: RequestKind | None = None,
         *,
-        data: dict[str, str] | None = None,
+        attempt: int | None = None,
+        data: dict[str, Any] | None = None,
     ) -> dict[str, str]:
-        """Post the answer to one node, for exactly that plan."""
+        """Post the answer to one node, for exactly that plan, and of a result for exactly that attempt."""
         chosen = kind or self._kind
+        if attempt is not None:
+            data = {**(data or {}), ATTEMPT: attempt}
         asked = ask(self._home, self._subject, chosen, node, plan_sha256=plan_sha256, reason=self._reason, data=data)
         self._asked.append(asked)
         return {"node": node.key, "answer": chosen.value, "plan_sha256": plan_sha256 or ""}
@@ -165,10 +192,8 @@ class _Desk:
         answers = []
         for node, waiting in zip(nodes, waits, strict=True):
             plan_sha256 = waiting.plan_sha256
-            if plan_sha256 is not None:
-                print_line(node_plan_text(self._reader.node_plan(plan_sha256), plan_sha256))
-            if node.output_sha256 is not None:
-                print_line(result_text(node, self._reader.output(self._subject.run_id, node.key)))
+            for text in self._shown(node, plan_sha256):
+                print_line(text)
             print_line(f"  {harmless(waiting.message)}")
             if terminal is None:
                 print_line(f"nothing was decided; to {self._kind} it:\n  {self._command(waiting)}")
@@ -177,11 +202,19 @@ class _Desk:
             if kind is None:
                 print_line(f"nothing was decided of {node.key}; it still waits")
             else:
-                answers.append(self.answer(node, plan_sha256, kind))
+                attempt = node.attempt if awaits_approval(node) else None
+                answers.append(self.answer(node, plan_sha256, kind, attempt=attempt))
         if not answers:
             return RESTS
         self.answered(answers)
         return 0 if len(answers) == len(nodes) else RESTS
+
+    def _shown(self, node: NodeRecord, plan_sha256: str | None) -> Iterator[str]:
+        """Yield what a person must see before an answer: the exact plan, and the result if there is one."""
+        if plan_sha256 is not None:
+            yield node_plan_text(self._reader.node_plan(plan_sha256), plan_sha256)
+        if node.output_sha256 is not None:
+            yield result_text(node, self._reader.output(self._subject.run_id, node.key))
 
     def _command(self, waiting: Waiting) -> str:
         """Return what to type for the answer that was meant."""

@@ -99,7 +99,7 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
             otherwise = (f"hostler cancel {run_id} --node {node.key}",)
         case _ if awaits_approval(node):
             message = f"its result is there; {node.failure.message if node.failure else ''}"
-            command = f"hostler approve {run_id} {node.key} --plan {node.frozen_sha256}"
+            command = f"hostler approve {run_id} {node.key} --plan {node.frozen_sha256} --attempt {node.attempt}"
             otherwise = (f"{command} --deny",)
         case _ if is_judged_again(node) and node.failure is not None and node.failure.code is FailureCode.INVALID_DATA:
             message = f"its result is there; {node.failure.message}"

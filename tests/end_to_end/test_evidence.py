@@ -10,7 +10,7 @@ from hostler.config import Config
 from store.contracts import NodeRecord
 from store.records import decode, encode
 from store.values import Domain, digest_bytes
-from tests.end_to_end.support import command, graph, hostler, refused, shown, statuses, told
+from tests.end_to_end.support import Terminal, command, graph, hostler, refused, shown, statuses, told
 
 SUITE = '[{"id": "suite", "type": "test"}]'
 DUE = [{"id": "suite", "type": "test"}, {"id": "look", "type": "human-approval"}]
@@ -28,7 +28,7 @@ def test_a_result_rests_until_a_person_approves_it_and_the_run_can_be_proved_at_
     (waiting,) = seen["waiting_on"]
     assert waiting["reason"] == "blocked"
     assert waiting["message"] == "its result is there; evidence unapproved: look (human-approval)"
-    assert waiting["command"] == f"hostler approve {seen['run_id']} make --plan {waiting['plan_sha256']}"
+    assert waiting["command"] == f"hostler approve {seen['run_id']} make --plan {waiting['plan_sha256']} --attempt 1"
     (make,) = [node for node in seen["nodes"] if node["key"] == "make"]
     assert make["evidence"]["brought"] == [{"id": "suite", "type": "test"}]
     assert waiting["command"] in hostler("why", "-", "make")
@@ -36,8 +36,9 @@ def test_a_result_rests_until_a_person_approves_it_and_the_run_can_be_proved_at_
     archive = tmp_path / "blocked.run"
     hostler("export", "-", str(archive))
     hostler("verify", str(archive))
-    refused("approve", "-", "make", "--plan", waiting["plan_sha256"], code=5, HOSTLER_NODE="agent")
-    hostler("approve", "-", "make", "--plan", waiting["plan_sha256"])
+    exactly = ("approve", "-", "make", "--plan", waiting["plan_sha256"], "--attempt", "1")
+    refused(*exactly, code=5, HOSTLER_NODE="agent")
+    hostler(*exactly)
     assert statuses() == {"make": "completed", "use": "ready"}
     hostler("resume", "-")
     hostler("verify", "-")
@@ -46,6 +47,32 @@ def test_a_result_rests_until_a_person_approves_it_and_the_run_can_be_proved_at_
     _rewrite("make", evidence=())
     (found,) = told("verify", "-", code=2)["results"]
     assert {problem["code"] for problem in found["problems"]} == {"evidence-mismatch", "status-mismatch"}
+
+
+def test_an_approval_is_for_the_result_that_was_shown_and_not_for_one_that_came_meanwhile(tmp_path: Path) -> None:
+    """Who may retry a node could have another result approved than the one that a person has looked at."""
+    made_anew = command(
+        "make", "sh", "-c", "cat /proc/sys/kernel/random/uuid; printf '%s' \"$0\" > $HOSTLER_EVIDENCE", SUITE
+    )
+    hostler("run", graph(tmp_path, made_anew | {"evidence": DUE}), code=3)
+    (waiting,) = shown()["waiting_on"]
+    name = ("approve", "-", "make", "--plan", waiting["plan_sha256"])
+    assert "and give --attempt" in refused(*name, code=5)
+    with Terminal("approve", "-", "make") as terminal:
+        terminal.expect("approve? [y]es, [d]eny, [N]ot now: ")
+        assert "of attempt 1" in terminal.screen
+        hostler("retry", "-", "make", "--anew")
+        hostler("resume", "-", code=3)
+        terminal.write("y\n")
+        terminal.expect("node make waits with attempt 2, not 1")
+        assert terminal.wait() == 5
+    for what in ((), ("--deny",)):
+        assert "waits with attempt 2, not 1" in refused(*name, "--attempt", "1", *what, code=5)
+    assert statuses() == {"make": "blocked"}
+    assert "give --plan" in refused("approve", "-", "make", "--attempt", "2", code=2)
+    hostler(*name, "--attempt", "2")
+    assert statuses() == {"make": "completed"}
+    hostler("verify", "-")
 
 
 def test_a_result_whose_evidence_is_wrong_is_judged_again_or_made_anew_as_a_person_says(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The judgement of requests."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -91,6 +92,18 @@ def test_a_receipt_for_another_plan_is_refused_naming_what_shows_the_one_that_st
     unnamed = judged(RequestKind.RECEIPT, Status.PENDING, data=wants, plan_sha256=None, stored=None)
     assert isinstance(unnamed, Accepted) is (use == "retry")
     assert isinstance(unnamed, Accepted) or "has no exact plan yet" in unnamed.what
+
+
+@pytest.mark.parametrize("kind", [RequestKind.APPROVE, RequestKind.DENY])
+def test_an_answer_to_the_result_of_another_attempt_is_refused_naming_both(kind: RequestKind) -> None:
+    """All attempts of a plan have its digest; one that was made meanwhile gave another result."""
+    for named, stands in ((1, 2), (2, 1)):
+        request = request_of(RUN, kind, node="a", plan_sha256=SHA, data={"attempt": named})
+        standing = Standing(status=Status.APPROVAL_REQUIRED, plan_sha256=SHA, attempt=stands)
+        refused = judge(request, standing)
+        assert isinstance(refused, Refused)
+        assert refused.what == f"node a waits with attempt {stands}, not {named}"
+        assert isinstance(judge(request, replace(standing, attempt=named)), Accepted)
 
 
 def test_an_approval_always_names_its_plan() -> None:

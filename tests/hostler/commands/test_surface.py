@@ -22,7 +22,7 @@ SURFACE = {
     "resume": "RUN --jobs 2 --accept-incompatible --json",
     "watch": "RUN --json",
     "cancel": "RUN --node N --reason T --json",
-    "approve": "RUN NODE --plan HASH --receipt ID --deny --reason T --json",
+    "approve": "RUN NODE --plan HASH --attempt 1 --receipt ID --deny --reason T --json",
     "receipt create": "RUN NODE --for agent:night --plan HASH --to retry --expires 8h --id ID --reason T --json",
     "receipt list": "RUN --json",
     "receipt revoke": "RUN ID --reason T --json",
