@@ -65,6 +65,7 @@ class _Attempt:
         self._base_commit = record.base_commit or ""
         self._git_dir = record.git_dir
         self._inside = inside
+        self._place = inside.folder  # where people mend what stands in its way
         self._outside = outside
         self._branch = f"refs/heads/{tree.workspace.base}"
 
@@ -119,16 +120,21 @@ class _Attempt:
         """Refuse work that would be lost with its worktree."""
         conflicting, changed = _status(self._inside, untracked=True)
         if conflicting:
-            return _refused("conflict", "a merge in its worktree is not resolved", "resolve and commit it", conflicting)
+            return _refused(
+                "conflict",
+                "a merge in its worktree is not resolved",
+                f"resolve and commit it in {self._place}",
+                conflicting,
+            )
         if changed:
             what = "its worktree has edits that are not committed"
-            return _refused("uncommitted-edits", what, "commit or remove them there", changed)
+            return _refused("uncommitted-edits", what, f"commit or remove them in {self._place}", changed)
         return None
 
     def _not_ahead(self, head: str, tip: str | None) -> NotIntegrated | None:
         if not self._is_ancestor(self._base_commit, head):
             what = f"what it committed does not follow from {self._base_commit[:12]}, which it began with"
-            return _refused("diverged", what, "commit on top of that")
+            return _refused("diverged", what, f"commit on top of that in {self._place}")
         if tip is not None and (self._is_ancestor(tip, head) and self._is_ancestor(self._base_commit, tip)):
             return None
         return self._moved(head, tip)
@@ -138,13 +144,14 @@ class _Attempt:
         base = self._tree.workspace.base
         if tip is None:
             return _refused("moved-branch", f"branch {base} is gone", "make it again")
+        todo = f"merge {base} in {self._place} and commit that"
         conflicts = self._conflicts(head, tip)
         if conflicts:
             what = f"branch {base} has moved, and both changed the same files"
-            return _refused("conflict", what, f"merge {base} in its worktree and commit that", conflicts)
+            return _refused("conflict", what, todo, conflicts)
         moved = self._changed(self._base_commit, tip)
         what = f"branch {base} has moved from {self._base_commit[:12]} to {tip[:12]}"
-        return _refused("moved-branch", what, f"merge {base} in its worktree and commit that", moved)
+        return _refused("moved-branch", what, todo, moved)
 
     def _conflicts(self, head: str, tip: str) -> list[str]:
         words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", tip, head)
@@ -168,7 +175,9 @@ class _Attempt:
         ]
         if not drifted:
             return None
-        return _refused("scope-drift", "it changed files that are not its own", "take these changes back", drifted)
+        return _refused(
+            "scope-drift", "it changed files that are not its own", f"take these changes back in {self._place}", drifted
+        )
 
     def _checkouts(self) -> list[Git]:
         """Return the folders in which the branch is checked out."""

@@ -14,6 +14,7 @@ from hostler.views.cut_logs import cut_lines, cuts_json
 from hostler.views.naming import executor_name, runs_text
 from hostler.views.owners import IMPORTED, owner_note
 from hostler.views.terminal import duration, harmless, shown_path, table
+from hostler.views.waiting import remedy
 from store.budgets import Books
 from store.contracts import Event, Grant, NodeRecord
 from store.evidence import documents
@@ -231,9 +232,7 @@ def failure_line(run_id: str, node: NodeRecord) -> str:
     failure = node.failure
     if failure is None:
         return f"{node.key}: {node.status}"
-    # Whoever wrote the failure did not know how the node is called here.
-    todo = f"; {failure.todo}".replace("RUN NODE", f"{run_id} {node.key}") if failure.todo else ""
-    return harmless(f"{node.key}: {failure.code}: {failure.message}{todo}")
+    return harmless(f"{node.key}: {failure.code}: {failure.message}{remedy(failure, run_id, node.key)}")
 
 
 def failure_lines(run: RunView, plan: GraphPlan, nodes: Iterable[NodeRecord], *, mark: str = "") -> list[str]:

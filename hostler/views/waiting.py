@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from hostler.views.naming import executor_name
-from store.contracts import NodeRecord
+from store.contracts import Failure, NodeRecord
 from store.evidence import awaits_approval, is_judged_again
 from store.lazy_dataclass import dataclass
 from store.lifecycle import RESTING, Status
@@ -62,6 +62,11 @@ def typed(commands: Sequence[str], indent: str) -> list[str]:
     return [f"{indent}{'or: ' if number else ''}{command}" for number, command in enumerate(commands)]
 
 
+def remedy(failure: Failure, run_id: str, key: str) -> str:
+    """Return the end of a sentence on a failure: what to do. Whoever wrote it did not know the name of its node."""
+    return f"; {failure.todo}".replace("RUN NODE", f"{run_id} {key}") if failure.todo else ""
+
+
 def waiting_on(run_id: str, plan: GraphPlan, nodes: Iterable[NodeRecord]) -> list[Waiting]:
     """Return every resting node of a run, in the order of its plan."""
     planned = {node.key: node for node in plan.nodes}
@@ -105,7 +110,9 @@ def _waiting(run_id: str, planned: PlannedNode, node: NodeRecord) -> Waiting:
             message = f"its result is there; {node.failure.message}"
             command = f"hostler retry {run_id} {node.key} --anew"
         case _:
-            message = node.failure.message if node.failure else "it needs an operator"
+            message = "it needs an operator"
+            if node.failure is not None:
+                message = f"{node.failure.message}{remedy(node.failure, run_id, node.key)}"
             command = f"hostler retry {run_id} {node.key}"
             otherwise = (f"hostler correct {run_id} {node.key} --input FILE",)
     return Waiting(

@@ -51,7 +51,7 @@ def test_what_a_command_commits_goes_into_the_branch_once_nothing_is_in_its_way(
     hostler("run", graph(tmp_path, node), code=3, GIT_DIR="/nowhere", GIT_INDEX_FILE="/nowhere")
     (waiting,) = shown()["waiting_on"]
     assert waiting["message"].startswith("not integrated, uncommitted-edits: ")
-    assert waiting["message"].endswith(": src/old")
+    assert waiting["message"].endswith(": src/old; commit them or put them aside")
     assert waiting["command"] in hostler("why", "-", "fix")
     assert repository.tip("main") == begun
     repository.git("checkout", "--", "src/old")

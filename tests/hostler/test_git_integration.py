@@ -102,6 +102,7 @@ def test_edits_that_are_not_committed_block_it_by_name(work: Work, change: Calla
     name = change(work.path)
     answer = work.refused()
     assert (answer.reason, answer.paths) == ("uncommitted-edits", (name,)), "also where nothing was committed"
+    assert answer.todo == f"commit or remove them in {work.path}"
     work.repository.git("stash", "--include-untracked", at=work.path)
     work.commit(src__b="B\n")
     work.repository.git("stash", "pop", at=work.path)
@@ -161,6 +162,7 @@ def test_a_branch_that_has_moved_blocks_it_until_the_worktree_has_merged_that(wo
     moved = work.repository.commit(docs__c="C\n")
     answer = work.refused()
     assert (answer.reason, answer.paths) == ("moved-branch", ("docs/c",))
+    assert answer.todo == f"merge main in {work.path} and commit that"
     work.repository.git("merge", "--quiet", "--no-edit", moved, at=work.path)
     assert work.integrate(paths=("repository/src",)) == Integrated(commit=work.repository.tip(at=work.path)), (
         "what others changed is no drift of its own"

@@ -65,9 +65,11 @@ def test_interrupted_code_names_both_ways_out() -> None:
     assert entry.to_json()["otherwise"] == [f"hostler cancel {RUN_ID} --node text"]
 
 
-def test_a_blocked_node_says_why() -> None:
-    (entry,) = waiting_on(RUN_ID, PLAN, [node("text", Status.BLOCKED, failure=FAILURE)])
-    assert entry.message == FAILURE.message
+def test_a_blocked_node_says_why_and_what_to_mend() -> None:
+    """A retry alone would come to the same."""
+    known = FAILURE.model_copy(update={"todo": "mend it, see hostler logs RUN NODE"})
+    (entry,) = waiting_on(RUN_ID, PLAN, [node("text", Status.BLOCKED, failure=known)])
+    assert entry.message == f"{FAILURE.message}; mend it, see hostler logs {RUN_ID} text"
     retry, correct = (f"hostler {word} {RUN_ID} text" for word in ("retry", "correct"))
     assert entry.typed("") == [retry, f"or: {correct} --input FILE"]
     assert "plan_sha256" not in entry.to_json()
