@@ -55,9 +55,12 @@ def answer(args: argparse.Namespace, kind: RequestKind, *, done: Done, details: 
         node = subject.node(args.node)
         data = (details(reader, subject, node) if details is not None else {}) | with_receipt(args)
         asked = ask(home, subject, kind, node, plan_sha256=node.frozen_sha256, reason=args.reason, data=data)
-        here = have_it_answered(reader, subject, [asked])
+        heard = have_it_answered(reader, subject, [asked]).check()
     if args.json:
-        print_json({"run_id": subject.run_id, "node": node.key, "answer": kind.value})
+        shape = {"run_id": subject.run_id, "node": node.key, "answer": kind.value, "answered": not heard.unanswered}
+        print_json(shape)
+    elif heard.unanswered:
+        print_line(f"{kind} of {node.key} asked for; {heard.late}")
     else:
-        print_line(f"{node.key} {done(node)}\n{next_step(subject, here=here)}")
+        print_line(f"{node.key} {done(node)}\n{next_step(subject, here=heard.here)}")
     return 0

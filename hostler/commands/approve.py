@@ -170,14 +170,21 @@ class _Desk:
 
     def answered(self, answers: list[dict[str, str]]) -> int:
         """Let the answers take effect and say so."""
-        here = have_it_answered(self._reader, self._subject, self._asked)
+        heard = have_it_answered(self._reader, self._subject, self._asked)
         if self._json:
-            print_json({"run_id": self._subject.run_id, "answers": answers})
+            heard.check()
+            shape = {"run_id": self._subject.run_id, "answers": answers, "answered": not heard.unanswered}
+            print_json(shape)
             return 0
-        for answer in answers:
-            done = "denied" if answer["answer"] == RequestKind.DENY else "approved"
-            print_line(f"{done} {answer['node']} with plan {answer['plan_sha256']}")
-        print_line(next_step(self._subject, here=here))
+        for request_id, answer in zip(self._asked, answers, strict=True):
+            if request_id in heard.unanswered:
+                print_line(f"{answer['answer']} of {answer['node']} asked for; {heard.late}")
+            elif request_id not in heard.refused:
+                done = "denied" if answer["answer"] == RequestKind.DENY else "approved"
+                print_line(f"{done} {answer['node']} with plan {answer['plan_sha256']}")
+        heard.check()
+        if not heard.unanswered:
+            print_line(next_step(self._subject, here=heard.here))
         return 0
 
     def _question(self, nodes: list[NodeRecord], waits: list[Waiting]) -> int:

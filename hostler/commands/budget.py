@@ -51,17 +51,17 @@ def run(args: argparse.Namespace) -> int:
             _show(subject, args.node, json=args.json)
             return 0
         request_id = ask(home, subject, RequestKind.BUDGET, node, reason=args.reason, data={"add": wanted})
-        have_it_answered(reader, subject, [request_id])
+        heard = have_it_answered(reader, subject, [request_id]).check()
         subject = look_at(reader, subject.run_id)
     if args.json:
-        _show(subject, args.node, json=True)
+        _show(subject, args.node, json=True, answered=not heard.unanswered)
     else:
-        whose = "the run" if args.node is None else args.node
-        print_line(f"{amounts_text(read_amounts(wanted))} more for {whose}\n{next_step(subject)}")
+        more = f"{amounts_text(read_amounts(wanted))} more for {'the run' if args.node is None else args.node}"
+        print_line(f"{more} asked for; {heard.late}" if heard.unanswered else f"{more}\n{next_step(subject)}")
     return 0
 
 
-def _show(subject: Subject, node: str | None, *, json: bool) -> None:
+def _show(subject: Subject, node: str | None, *, json: bool, answered: bool | None = None) -> None:
     books = books_of(subject.run, subject.plan)
     if json:
         ledger = books.ledgers.get(node)
@@ -73,6 +73,7 @@ def _show(subject: Subject, node: str | None, *, json: bool) -> None:
                 "status": subject.run.status.value,
                 "budget": budget_json(books, node),
                 "usage": usage_json(spent) if spent is not None else {},
+                **({} if answered is None else {"answered": answered}),
             }
         )
         return

@@ -34,23 +34,22 @@ def run(args: argparse.Namespace) -> int:
     with reading(to_write=True) as (home, reader):
         run_id = reader.find(args.run)
         subject, asked = ask_to_cancel(home, reader, run_id, args.node, reason=args.reason)
-        here = asked is not None and have_it_answered(reader, subject, [asked])
-        answered = asked is None or here or reader.answer(run_id, asked) is not None
+        heard = None if asked is None else have_it_answered(reader, subject, [asked]).check()
         now = subject_of(reader, run_id)
+    late = heard.late if heard is not None and heard.unanswered else ""
     node = None if args.node is None else now.node(args.node)
     status = now.run.status if node is None else node.status
     if args.json:
-        print_json({"run_id": run_id, "node": args.node, "status": status.value, "answered": answered})
+        print_json({"run_id": run_id, "node": args.node, "status": status.value, "answered": not late})
     elif asked is None:
         print_line(f"{run_id} is cancelled already")
     else:
         what = run_id if node is None else f"node {node.key} of {run_id}"
-        print_line(f"cancel of {what} asked for; {_came_of_it(now, status, answered=answered)}")
+        print_line(f"cancel of {what} asked for; {late or _came_of_it(now, status)}")
     return 0
 
 
-def _came_of_it(now: Subject, status: RunStatus | Status, *, answered: bool) -> str:
-    host = f"host {now.run.owner.host}" if now.owned and now.run.owner is not None else "the background service"
-    if not answered:
-        return f"{host} has not answered yet; the request waits for it"
-    return f"{host} stops it" if now.owned and status not in RUN_FINAL | FINAL else f"now {status}"
+def _came_of_it(now: Subject, status: RunStatus | Status) -> str:
+    if now.owned and now.run.owner is not None and status not in RUN_FINAL | FINAL:
+        return f"host {now.run.owner.host} stops it"
+    return f"now {status}"

@@ -1,7 +1,7 @@
 """What a command does once it has asked something of a run: have it taken up, hear the answer, say what is next."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hostler.asking import Subject, is_served, subject_of
@@ -9,6 +9,7 @@ from hostler.config import Config
 from hostler.host import Host
 from hostres.errors import Code, HostlerError
 from store.contracts import EventKind
+from store.lazy_dataclass import dataclass
 from store.reader import Reader
 
 ANSWER_S: Final = 10.0
@@ -30,7 +31,31 @@ def look_at(reader: Reader, text: str) -> Subject:
     return subject_of(reader, reader.find(text))
 
 
-def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str]) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What became of requests within the time that is waited for it.
+
+    Attributes:
+        here: Whether they were taken up here, for want of somebody else.
+        unanswered: Those of which the owner of the run has said nothing yet.
+        late: What is said of these: for whom they wait.
+        refused: Those that were refused after all, and why: somebody else was first, or its owner has other rules.
+
+    """
+
+    here: bool
+    unanswered: frozenset[str]
+    late: str
+    refused: Mapping[str, HostlerError]
+
+    def check(self) -> "Heard":
+        """Raise the first refusal, if there is any."""
+        for error in self.refused.values():
+            raise error
+        return self
+
+
+def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str]) -> Heard:
     """Let requests take effect, and hear what the owner of the run said to them.
 
     Args:
@@ -38,30 +63,32 @@ def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str
         subject: The run.
         request_ids: The requests.
 
-    Returns:
-        Whether they were taken up here, for want of somebody else.
-
     Raises:
-        HostlerError: One was refused after all, since somebody else was first or its owner has other rules; or the
-            run could not be claimed for it.
+        HostlerError: The run could not be claimed for it.
 
     """
     here = have_it_consumed(reader, subject)
     deadline = time.monotonic() + ANSWER_S
+    unanswered, refused = set(), {}
     for request_id in request_ids:
         event = reader.answer(subject.run_id, request_id)
         while event is None and time.monotonic() < deadline:  # its owner is at it, or has ended without having seen it
             time.sleep(POLL_S)
             here = have_it_consumed(reader, subject) or here
             event = reader.answer(subject.run_id, request_id)
-        if event is not None and event.kind is EventKind.REQUEST_REFUSED:
+        if event is None:
+            unanswered.add(request_id)
+        elif event.kind is EventKind.REQUEST_REFUSED:
             data = event.data
-            raise HostlerError(
+            refused[request_id] = HostlerError(
                 Code(str(data["code"])),
                 str(data["message"]),
                 str(data.get("todo") or f"see `hostler show {subject.run_id}`"),
             )
-    return here
+    run = reader.run(subject.run_id)
+    host = f"host {run.owner.host}" if run.owned and run.owner is not None else "the background service"
+    late = f"{host} has not answered yet; the request waits for it"
+    return Heard(here=here, unanswered=frozenset(unanswered), late=late, refused=refused)
 
 
 def have_it_consumed(reader: Reader, subject: Subject) -> bool:

@@ -104,11 +104,13 @@ def _create(home: Home, reader: Reader, subject: Subject, args: argparse.Namespa
         reason=args.reason,
         data={FIELD: name, "subject": args.subject, "action": args.use, "lasts_ms": args.expires * 1000},
     )
-    have_it_answered(reader, subject, [asked])
+    heard = have_it_answered(reader, subject, [asked]).check()
     if args.json:
-        print_json({"run_id": subject.run_id, "node": node.key, "receipt": name, "plan_sha256": plan_sha256})
+        shape = {"run_id": subject.run_id, "node": node.key, "receipt": name, "plan_sha256": plan_sha256}
+        print_json(shape | {"answered": not heard.unanswered})
     else:
-        print_line(harmless(f"{args.subject} may {args.use} {node.key} once:"))
+        once = f"{args.subject} may {args.use} {node.key} once"
+        print_line(harmless(f"that {once} is asked for; {heard.late}; then:" if heard.unanswered else f"{once}:"))
         print_line(harmless(f"  hostler {args.use} {subject.run_id} {node.key} --receipt {shlex.quote(name)}"))
     return 0
 
@@ -132,9 +134,12 @@ def _list(_home: Home, reader: Reader, subject: Subject, args: argparse.Namespac
 
 def _revoke(home: Home, reader: Reader, subject: Subject, args: argparse.Namespace) -> int:
     asked = ask(home, subject, RequestKind.REVOKE, None, reason=args.reason, data={FIELD: args.id})
-    have_it_answered(reader, subject, [asked])
+    heard = have_it_answered(reader, subject, [asked]).check()
     if args.json:
-        print_json({"run_id": subject.run_id, "receipt": args.id, "state": "revoked"})
+        shape = {"run_id": subject.run_id, "receipt": args.id, "state": "revoked", "answered": not heard.unanswered}
+        print_json(shape)
+    elif heard.unanswered:
+        print_line(f"that receipt {args.id} is taken back is asked for; {heard.late}")
     else:
         print_line(f"receipt {args.id} is taken back")
     return 0

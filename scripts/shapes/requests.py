@@ -30,6 +30,7 @@ class Answer(TypedDict):
 class Answers(Versioned):
     run_id: RunId
     answers: list[Answer]
+    answered: bool
 
 
 class Question(Rest):
@@ -46,6 +47,7 @@ class Answered(Versioned):
     run_id: RunId
     node: NodeKey
     answer: RequestKind
+    answered: bool
 
 
 class Budgeted(Versioned):
@@ -54,6 +56,7 @@ class Budgeted(Versioned):
     status: RunStatus
     budget: Budget | None
     usage: Usage
+    answered: NotRequired[bool]
 
 
 class ReceiptGiven(Versioned):
@@ -61,6 +64,7 @@ class ReceiptGiven(Versioned):
     node: NodeKey
     receipt: str
     plan_sha256: Sha256 | None
+    answered: bool
 
 
 class Receipt(TypedDict):
@@ -91,3 +95,4 @@ class ReceiptRevoked(Versioned):
     run_id: RunId
     receipt: str
     state: Literal["revoked"]
+    answered: bool

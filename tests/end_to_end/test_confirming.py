@@ -1,13 +1,30 @@
 """An approval is confirmed on the controlling terminal, wherever the standard streams lead."""
 
+import json
 import os
+import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from hostler.__main__ import main
-from tests.end_to_end.support import PROGRAM, Terminal, command, gate, graph, hostler, refused, shown, statuses
+from hostler.commands import posting
+from tests.end_to_end.support import (
+    PROGRAM,
+    Terminal,
+    command,
+    gate,
+    graph,
+    hostler,
+    read_until,
+    refused,
+    shown,
+    started,
+    statuses,
+)
+from tests.support import until
 
 CONFIRM = '[authority]\nconfirm = "terminal"\n'
 
@@ -96,3 +113,54 @@ def test_a_plan_is_asked_for_only_where_one_waits(tmp_path: Path, capsys: pytest
     assert "node after has no exact plan yet" in refused(
         "receipt", "create", "-", "after", "--for", "agent:x", "--plan", "a" * 64, code=5
     )
+
+
+def test_of_several_answers_those_that_hold_are_told_though_one_is_refused(tmp_path: Path) -> None:
+    """Somebody else was first at one of them."""
+    assert main(["run", graph(tmp_path, gate("one"), gate("two"))]) == 3
+    plan = next(str(each["plan_sha256"]) for each in shown()["waiting_on"] if each["node"] == "two")
+    with Terminal("approve", "-") as terminal:
+        terminal.expect("approve? [y]es, [d]eny, [N]ot now: ")
+        terminal.write("y\n")
+        terminal.expect("node two of ")
+        hostler("approve", "-", "two", "--plan", plan, "--deny")
+        terminal.write("y\n")
+        terminal.expect("node two is failed; there is nothing to approve")
+        assert terminal.wait() == 5
+        assert "approved one with plan" in terminal.screen
+        assert "approved two" not in terminal.screen
+
+
+def test_a_host_that_stands_still_has_decided_nothing_and_nobody_is_told_that_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two people one who approved and one who denied were both told that it was done."""
+    monkeypatch.setattr(posting, "ANSWER_S", 0.0)
+    busy = command("busy", "sleep", "60") | {"budget": {"tasks": 9}}
+    with started("run", graph(tmp_path, gate("ok"), busy)) as host:
+        read_until(host, "busy  running")
+        until(lambda: statuses() == {"ok": "approval-required", "busy": "running"})
+        (waits,) = shown()["waiting_on"]
+        host.send_signal(signal.SIGSTOP)
+        try:
+            exactly = ("--plan", str(waits["plan_sha256"]))
+            for what, *words in (("approve", "approve", *exactly), ("deny", "approve", *exactly, "--deny"),
+                                 ("recover", "recover")):  # fmt: skip
+                node = "busy" if what == "recover" else "ok"
+                asked = [words[0], "-", node, *words[1:]]
+                assert main(asked) == 0
+                late = f"{what} of {node} asked for; host .* has not answered yet; the request waits for it\n"
+                assert re.fullmatch(late, capsys.readouterr().out)
+                assert main([*asked, "--json"]) == 0
+                assert json.loads(capsys.readouterr().out)["answered"] is False
+            assert main(["budget", "-", "busy", "--add", "tasks=1", "--json"]) == 0
+            told = json.loads(capsys.readouterr().out)
+            assert (told["answered"], told["budget"]["tasks"]["limit"]) == (False, 9)
+            receipt = ("receipt", "create", "-", "ok", "--for", "human:bob", *exactly, "--id", "r1")
+            assert main([*receipt]) == 0
+            assert "is asked for; host " in capsys.readouterr().out
+        finally:
+            host.send_signal(signal.SIGCONT)
+        until(lambda: statuses()["ok"] == "completed")
+        hostler("cancel", "-")
+        host.wait()
