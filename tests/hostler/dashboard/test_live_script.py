@@ -66,6 +66,17 @@ def test_a_page_follows_what_changes_and_keeps_open_what_a_reader_has_opened(
     assert "no longer live" not in page
 
 
+def test_what_a_reader_has_opened_stays_open_when_there_is_more_on_the_page(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As when a run begins to wait for a person."""
+    log = '<details id="log"><p>one</p></details>'
+    show(monkeypatch, log.replace('log"', 'log" open'), *[f"<h2>more</h2>{log}"] * 9)
+    with Dashboard(Path(os.environ["HOSTLER_HOME"])) as dashboard:
+        page = seen_after(dashboard.url, tmp_path)
+    assert '<h2>more</h2><details id="log" open=""><p>one</p></details>' in page
+
+
 def test_a_page_that_cannot_be_had_any_more_says_so_and_still_shows_the_last_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any
 ) -> None:
