@@ -2,7 +2,8 @@
 function __hostler_complete
     set -l before (commandline -opc)
     set -l last (commandline -ct)
-    for line in ($before[1] complete fish $before[2..-1] "$last" 2>/dev/null)
+    set -l program (string replace -r '^~/' "$HOME/" -- $before[1])
+    for line in ($program complete fish $before[2..-1] "$last" 2>/dev/null)
         switch $line
             case :files
                 __fish_complete_path "$last"

@@ -3,7 +3,7 @@
 _hostler() {
   local -a lines offered
   local line
-  lines=("${(@f)$("${words[1]}" complete zsh "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  lines=("${(@f)$("${words[1]/#\~\//$HOME/}" complete zsh "${(@)words[2,CURRENT]}" 2>/dev/null)}")
   for line in "${lines[@]}"; do
     case "$line" in
       '') ;;

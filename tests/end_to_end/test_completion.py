@@ -45,6 +45,7 @@ def tabbed(program: list[str], begin: str, run_id: str) -> None:
             ("hostler runs --status=comp\t", "hostler runs --status=completed "),
             ("hostler exec --claim ffm\t", "hostler exec --claim ffmpeg="),
             ("hostler plan tal\t", "hostler plan talk.json "),
+            ("~/bin/hostler resu\t", "~/bin/hostler resume "),
         ):
             shell.screen = ""
             shell.write(typed)
@@ -78,6 +79,7 @@ def test_fish(run_id: str) -> None:
     assert fish("hostler logs - ") == ["transcode", "publish/video"]
     assert fish("hostler runs --status=comp") == ["--status=completed"]
     assert fish("hostler exec --claim ffm") == ["ffmpeg="]
+    assert fish("~/bin/hostler resu") == ["resume"]
     assert fish("hostler plan tal") == ["talk.json"]
 
 
