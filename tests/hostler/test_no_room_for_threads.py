@@ -89,6 +89,7 @@ def test_a_host_without_room_for_a_thread_says_so_and_its_run_goes_on_elsewhere(
 def test_a_program_that_nobody_could_attend_to_is_ended(monkeypatch):
     """It was left running, with the place on the machine that it inherited."""
     with Host() as host, host.lease({"cpu": 1}) as lease, monkeypatch.context() as patched:
+        assert host.responds(within_s=60)  # its actors are there
         Room(patched, 0)
         with pytest.raises(HostlerError, match="sleep cannot be attended to: no further thread") as caught:
             lease.run(["sleep", "60"])
