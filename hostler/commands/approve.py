@@ -85,10 +85,10 @@ def run(args: argparse.Namespace) -> int:
             plan = node.frozen_sha256 if args.plan is None else args.plan
             return desk.answered([desk.answer(node, plan, attempt=args.attempt, data=with_receipt(args))])
         if args.plan is not None:
-            desk.check_named(node, args.attempt)
+            attempt = desk.attempt_of(node, args.attempt)
             if not args.deny and Config.load().on_terminal:
-                return desk.confirmed(node, args.plan, args.attempt)
-            return desk.answered([desk.answer(node, args.plan, attempt=args.attempt)])
+                return desk.confirmed(node, args.plan, attempt)
+            return desk.answered([desk.answer(node, args.plan, attempt=attempt)])
         return desk.one(node)
 
 
@@ -104,19 +104,26 @@ class _Desk:
         self._json = json
         self._asked: list[str] = []
 
-    def check_named(self, node: NodeRecord, attempt: int | None) -> None:
-        """Refuse to approve a result that is not named exactly: a plan alone names those of all its attempts.
+    def attempt_of(self, node: NodeRecord, attempt: int | None) -> int | None:
+        """Return which attempt gave the result that is to be approved, None if no result is.
+
+        Args:
+            node: Whose it is.
+            attempt: What is named; the result of a first attempt is the only one that anybody can have seen.
 
         Raises:
-            HostlerError: conflict: it is to be approved, and no attempt is named.
+            HostlerError: conflict: others came before it, and none is named: a plan alone names those of all of them.
 
         """
-        if attempt is None and awaits_approval(node) and self._kind is RequestKind.APPROVE:
+        if attempt is not None or not awaits_approval(node) or self._kind is not RequestKind.APPROVE:
+            return attempt
+        if node.attempt > 1:
             what = (
                 f"node {node.key} waits with the result of attempt {node.attempt}, which its plan alone does not name"
             )
             todo = f"look at it with `hostler approve {self._subject.run_id} {node.key}` and give --attempt"
             raise HostlerError(Code.CONFLICT, what, todo)
+        return node.attempt
 
     def all_that_waits(self) -> int:
         """List what waits for approval; on a terminal, ask one by one."""

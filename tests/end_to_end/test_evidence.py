@@ -57,7 +57,6 @@ def test_an_approval_is_for_the_result_that_was_shown_and_not_for_one_that_came_
     hostler("run", graph(tmp_path, made_anew | {"evidence": DUE}), code=3)
     (waiting,) = shown()["waiting_on"]
     name = ("approve", "-", "make", "--plan", waiting["plan_sha256"])
-    assert "and give --attempt" in refused(*name, code=5)
     with Terminal("approve", "-", "make") as terminal:
         terminal.expect("approve? [y]es, [d]eny, [N]ot now: ")
         assert "of attempt 1" in terminal.screen
@@ -68,11 +67,19 @@ def test_an_approval_is_for_the_result_that_was_shown_and_not_for_one_that_came_
         assert terminal.wait() == 5
     for what in ((), ("--deny",)):
         assert "waits with attempt 2, not 1" in refused(*name, "--attempt", "1", *what, code=5)
+    assert "and give --attempt" in refused(*name, code=5)
     assert statuses() == {"make": "blocked"}
     assert "give --plan" in refused("approve", "-", "make", "--attempt", "2", code=2)
     hostler(*name, "--attempt", "2")
     assert statuses() == {"make": "completed"}
     hostler("verify", "-")
+
+
+def test_the_result_of_a_first_attempt_is_named_by_its_plan(tmp_path: Path) -> None:
+    hostler("run", graph(tmp_path, reporting("make", SUITE)), code=3)
+    (waiting,) = shown()["waiting_on"]
+    hostler("approve", "-", "make", "--plan", waiting["plan_sha256"])
+    assert statuses() == {"make": "completed"}
 
 
 def test_a_result_whose_evidence_is_wrong_is_judged_again_or_made_anew_as_a_person_says(tmp_path: Path) -> None:
