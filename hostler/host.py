@@ -26,7 +26,7 @@ from actors.supervisor import Parts, Supervisor
 from actors.threads import WorkThreads
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
-from hostler.hosted_run import Run
+from hostler.hosted_run import Delivery, Run
 from hostler.principal import principal
 from hostler.progress_notes import ProgressNotes
 from hostler.stored_code import code_of, entries_of
@@ -91,6 +91,7 @@ class Host:
         self._service = service
         self._tell_gave_up = gave_up
         self.hung = 0
+        self.delivery = Delivery()
         self._runs: dict[str, Run] = {}
         self._asked: dict[str, Mailbox] = {}
         self._closed = False
@@ -159,7 +160,8 @@ class Host:
             **inputs: The workflow's inputs.
 
         Raises:
-            HostlerError: invalid-data; conflict, if something else was submitted under that key.
+            HostlerError: invalid-data; conflict, if something else was submitted under that key, or on a thread that
+                calls a listener.
 
         """
         place = arguments.folder(folder, name="folder") or Path.cwd()
@@ -186,9 +188,11 @@ class Host:
             The id of the run, which is durable.
 
         Raises:
-            HostlerError: invalid-data; conflict, if something else was submitted under that key; unavailable.
+            HostlerError: invalid-data; conflict, if something else was submitted under that key, or on a thread that
+                calls a listener; unavailable.
 
         """
+        self.delivery.refuse("submit a run")
         record = new_record(compiled, submission_key=submission_key, at=self._clock.now().at)
         mailbox = Mailbox()
         self._asked[record.run_id] = mailbox
@@ -325,6 +329,7 @@ class Host:
         return None if pong is None else pong.gone
 
     def _pong(self, within_s: float) -> Pong | None:
+        self.delivery.refuse("wait for an answer of its host")
         mailbox = Mailbox()
         try:
             self._tell(Ping(reply_to=mailbox))
@@ -334,9 +339,15 @@ class Host:
         return found if isinstance(found, Pong) else None
 
     def close(self) -> None:
-        """Hand every run back and end; waits for what runs to stop."""
+        """Hand every run back and end; waits for what runs to stop.
+
+        Raises:
+            HostlerError: conflict, on a thread that calls a listener.
+
+        """
         if self._closed:
             return
+        self.delivery.refuse("close its host")
         self._closed = True
         working = [run for run in self._runs.values() if not run.left]
         if working:

@@ -12,7 +12,7 @@ from actors.host_messages import Report, RunLost
 from actors.messages import Progress
 from hostler.progress_notes import ProgressNotes
 from hostres.arguments import seconds
-from hostres.errors import HostlerError
+from hostres.errors import Code, HostlerError
 from store.lazy_dataclass import dataclass
 from store.lifecycle import RUN_FINAL, RUN_RESTING, RunStatus
 
@@ -41,6 +41,38 @@ class Outcome:
     final: bool
 
 
+class Delivery(threading.local):
+    """What a thread that calls a listener of a host may not wait for: that host, or what it has to tell.
+
+    The listener is called on a thread of the actors, or keeps one of them from going on; whatever they have to answer
+    would never come.
+    """
+
+    under_way = False
+
+    def to(self, listener: Callable[[Report], None], report: Report) -> None:
+        """Call *listener*."""
+        before, self.under_way = self.under_way, True
+        try:
+            listener(report)
+        finally:
+            self.under_way = before
+
+    def refuse(self, what: str) -> None:
+        """Refuse *what*, as "a listener cannot …", on a thread that calls a listener.
+
+        Raises:
+            HostlerError: conflict.
+
+        """
+        if self.under_way:
+            raise HostlerError(
+                Code.CONFLICT,
+                f"a listener cannot {what}: that would wait for the thread that calls it",
+                "put the report into a queue, and act on it on a thread of your own",
+            )
+
+
 class Run:
     """A run that this host works on."""
 
@@ -65,11 +97,13 @@ class Run:
         Raises:
             TimeoutError: It still runs.
             HostlerError: This host could not go on with it; it stands in the store. invalid-data: *timeout* is no
-                number.
+                number. conflict: a listener would wait for what only it is told.
 
         """
         seconds(timeout, name="timeout")
         with self._changed:
+            if self._outcome is None and self._error is None and (timeout is None or timeout > 0):
+                self._host.delivery.refuse(f"wait for run {self.run_id}")
             if not self._changed.wait_for(lambda: self._outcome is not None or self._error is not None, timeout):
                 raise TimeoutError(f"{self.run_id} still runs after {timeout:g} s")
             if self._error is not None:
@@ -91,12 +125,13 @@ class Run:
         """Call *listener* with every durable change so far and to come, and how far nodes are, on a thread of the host.
 
         Args:
-            listener: Quick; one that raises hears no more, and what it raised is logged.
+            listener: Quick; one that raises hears no more, and what it raised is logged. It may ask for a cancel and
+                for a resume; what waits for the host is refused there (conflict).
 
         """
         with self._changed:
             for report in (*self._history, *self._notes.latest):
-                listener(report)
+                self._host.delivery.to(listener, report)
             self._listeners.append(listener)
 
     @property
@@ -145,8 +180,8 @@ class Run:
                 self._changed.notify_all()
             for listener in list(self._listeners):
                 try:
-                    listener(report)
-                except Exception:
+                    self._host.delivery.to(listener, report)
+                except BaseException:  # a `sys.exit` there too would end not the program but the actors, with all runs
                     log.exception("a subscriber of %s failed", self.run_id)
                     self._listeners.remove(listener)
 

@@ -1,5 +1,6 @@
 """A run in the hands of the program that started it: it is cancelled, and tells its subscribers."""
 
+import threading
 from typing import Any
 
 import pytest
@@ -105,3 +106,61 @@ def test_who_subscribes_to_a_run_that_has_left_already_hears_that_last():
         run.subscribe(heard.append)
     assert isinstance(heard[-1], RunLeft)
     assert sum(isinstance(report, RunLeft) for report in heard) == 1
+
+
+def test_a_listener_that_leaves_the_program_ends_nothing_but_itself(caplog):
+    """`sys.exit` in a listener ended the actors, and with them every run of the host."""
+
+    def leaves(_report: Any) -> None:
+        raise SystemExit(3)
+
+    with Host() as host:
+        run = host.submit(long)
+        until(lambda: sleepers(run.run_id))
+        run._listeners.append(leaves)
+        run.cancel()
+        assert run.wait(timeout=60).status is RunStatus.CANCELLED
+        assert host.submit(chain, length=1).wait(timeout=60).status is RunStatus.COMPLETED
+        assert host.gave_up is None
+    assert "a subscriber of" in caplog.text
+
+
+def test_a_listener_is_refused_at_once_what_would_wait_for_its_own_host(caplog):
+    """Submitting there stopped the whole host for a minute, closing it there for ever."""
+    told: list[str] = []
+
+    with Host() as host, Host() as another:
+        endless = host.submit(long)
+
+        def asks(_report: Any) -> None:
+            for ask in (
+                lambda: host.submit(chain, length=1),
+                endless.wait,
+                lambda: host.responds(within_s=30),
+                lambda: host.lost_files(within_s=30),
+                host.close,
+            ):
+                with pytest.raises(HostlerError, match="a listener cannot") as caught:
+                    ask()
+                assert caught.value.code is Code.CONFLICT
+            told.append(threading.current_thread().name)
+
+        run = host.submit(long)
+        until(lambda: sleepers(run.run_id))
+        run.subscribe(asks)
+        run.cancel()
+        assert run.wait(timeout=60).status is RunStatus.CANCELLED
+        until(lambda: run.left)
+        assert set(told) > {threading.current_thread().name}
+        assert not [record for record in caplog.records if "a subscriber of" in record.message], caplog.text
+
+        def may(report: Any) -> None:
+            if isinstance(report, RunLeft):
+                endless.cancel()
+                told.append(another.submit(chain, length=1).wait(timeout=60).status)
+
+        again = host.submit(chain, length=1)
+        again.subscribe(may)
+        assert endless.wait(timeout=60).status is RunStatus.CANCELLED
+        until(lambda: RunStatus.COMPLETED in told)
+        assert host.responds(within_s=30)
