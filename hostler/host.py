@@ -30,7 +30,7 @@ from hostler.hosted_run import Delivery, Run
 from hostler.principal import principal
 from hostler.progress_notes import ProgressNotes
 from hostler.stored_code import code_of, entries_of
-from hostler.submissions import new_record
+from hostler.submissions import inputs_of, new_record, place_of_run
 from hostler.worker_code import RunEntries
 from hostler.worktrees import WorktreesOnDemand
 from hostres import arguments
@@ -143,29 +143,32 @@ class Host:
     def submit(
         self,
         workflow: Any,
+        inputs: Mapping[str, Any] | None = None,
         /,
         *,
         folder: str | Path | None = None,
         submission_key: str | None = None,
         entrusted: bool = False,
-        **inputs: Any,
+        **more: Any,
     ) -> Run:
-        """Compile *workflow* with *inputs*, store the run and work on it.
+        """Compile *workflow* with its inputs, store the run and work on it.
 
         Args:
             workflow: What `@workflow` made.
+            inputs: Its inputs by name, also those that are called as one of the words below.
             folder: Where relative paths of its inputs and outputs belong; None is the current folder.
             submission_key: What the caller calls this run: submitting it again gives the same run, ended or not.
             entrusted: Leave it to the background service once this host is done with it, be it that it closes.
-            **inputs: The workflow's inputs.
+            **more: Its other inputs.
 
         Raises:
             HostlerError: invalid-data; conflict, if something else was submitted under that key, or on a thread that
-                calls a listener.
+                calls a listener; unavailable.
 
         """
-        place = arguments.folder(folder, name="folder") or Path.cwd()
-        compiled = compile_workflow(workflow, inputs, folder=place, max_nodes=self.config.max_nodes)
+        own = {"folder": folder, "submission_key": submission_key, "entrusted": entrusted}
+        given = inputs_of(workflow, inputs, more, own=own)
+        compiled = compile_workflow(workflow, given, folder=place_of_run(folder), max_nodes=self.config.max_nodes)
         return self.start(compiled, submission_key=submission_key, entrusted=entrusted)
 
     def start(self, compiled: Compiled, *, submission_key: str | None = None, entrusted: bool = False) -> Run:

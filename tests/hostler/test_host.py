@@ -150,6 +150,41 @@ def test_an_argument_of_a_wrong_type_is_named_and_a_folder_may_be_text(tmp_path)
             assert "3" in caught.value.what
 
 
+@workflow("in-a-folder")
+def in_a_folder(build, folder: str, entrusted: int = 0):
+    return {"given": [folder, entrusted], "n": build.call(add, key="n", input={"n": entrusted})["n"]}
+
+
+def test_an_input_that_is_called_as_a_word_of_submit_is_given_in_a_mapping(tmp_path):
+    """examples/batch.py has a folder; it was taken for where the run is created, and then missed."""
+    with Host() as host:
+        run = host.submit(in_a_folder, {"folder": "films", "entrusted": 4}, folder=tmp_path, submission_key="k")
+        assert run.wait(timeout=60).outputs == {"given": ["films", 4], "n": 5}
+        assert host.submit(in_a_folder, {"folder": "films"}, folder=tmp_path).wait(timeout=60).outputs["n"] == 1
+        assert host.submit(chain, {"length": 1}).wait(timeout=60).outputs == {"n": 1}
+        for wrong, says in (
+            (lambda: host.submit(in_a_folder, folder="films"), "has an input folder, which `submit` takes"),
+            (lambda: host.submit(in_a_folder, {"folder": "films"}, entrusted=True), "has an input entrusted"),
+            (lambda: host.submit(chain, {"length": 1}, length=2), "input length is given twice"),
+            (lambda: host.submit(chain, "length"), "inputs is 'length'; give a mapping"),
+        ):
+            with pytest.raises(HostlerError, match=says) as caught:
+                wrong()
+            assert caught.value.code is Code.INVALID_DATA
+
+
+def test_a_program_whose_folder_is_gone_is_told_so(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with Host() as host:
+        with pytest.raises(HostlerError, match="the current folder is gone; name another folder") as caught:
+            host.submit(chain, length=1)
+        assert caught.value.code is Code.UNAVAILABLE
+        assert host.submit(chain, length=1, folder=tmp_path).wait(timeout=60).status is RunStatus.COMPLETED
+
+
 def test_what_is_published_has_its_final_name_in_the_folder_of_the_run(tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()

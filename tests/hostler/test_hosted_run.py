@@ -127,7 +127,7 @@ def test_a_listener_that_leaves_the_program_ends_nothing_but_itself(caplog):
 
 def test_a_listener_is_refused_at_once_what_would_wait_for_its_own_host(caplog):
     """Submitting there stopped the whole host for a minute, closing it there for ever."""
-    told: list[str] = []
+    told = []
 
     with Host() as host, Host() as another:
         endless = host.submit(long)
