@@ -1,6 +1,7 @@
 """A program that an operation ran: what it wrote last, how it ended, and what is wrong when it did not end well."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from signal import Signals
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 TAIL_BYTES: Final = 64 * 1024
 MESSAGE_LINES: Final = 3
+CRASHED_AT: Final = re.compile(r"Current thread 0x\w+ .*most recent call first")
 CRASHES: Final = frozenset(
     {Signals.SIGILL, Signals.SIGTRAP, Signals.SIGABRT, Signals.SIGBUS, Signals.SIGFPE, Signals.SIGSEGV, Signals.SIGSYS}
 )
@@ -120,6 +122,7 @@ def process_failed(
     lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     said = " / ".join(lines[-MESSAGE_LINES:])[-1000:]
     if code is None and signal in CRASHES:
+        said = _place_of_crash(lines) or said
         how = f"{name} crashed with {Signals(signal).name}"
         todo = "read its log with: hostler logs RUN NODE"
     elif code is None:
@@ -134,3 +137,9 @@ def process_failed(
         todo,
         retryable=code is None and signal not in CRASHES,
     )
+
+
+def _place_of_crash(lines: list[str]) -> str:
+    """Return where a Python was when it crashed, as its `faulthandler` said last: innermost calls first."""
+    starts = [place for place, line in enumerate(lines) if CRASHED_AT.match(line)]
+    return " / ".join(lines[starts[-1] + 1 :][:MESSAGE_LINES])[:1000] if starts else ""

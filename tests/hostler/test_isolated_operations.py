@@ -88,7 +88,9 @@ def test_an_operation_in_a_process_of_its_own_has_the_context_of_any_other(tmp_p
             "todo": "wait",
             "retryable": True,
         }
-        assert failures["crashes"].message.startswith("its worker process crashed with SIGSEGV")
+        crashed, _, innermost = failures["crashes"].message.partition(': File "')
+        assert crashed == "its worker process crashed with SIGSEGV"
+        assert innermost.split(" / ")[0].endswith(" in crashes")
         assert "Fatal Python error: Segmentation fault" in log_of(run.run_id, "crashes", "stderr")
         assert failures["program"].code is FailureCode.SUBPROCESS
         assert failures["program"].message == "sh ended with exit code 4: no such film"
