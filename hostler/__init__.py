@@ -130,6 +130,13 @@ def __getattr__(name: str) -> Any:
     gc.disable()  # what is imported stays
     try:
         value = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        from hostler.own_names import RENAME, stranger  # noqa: PLC0415 - likewise
+
+        file = stranger()
+        if file is None:
+            raise
+        raise ImportError(f"Hostler finds {file} in the place of its own package; {RENAME}") from error
     finally:
         if collects:
             gc.enable()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from hostler.handles import MisusedHandleError
+from hostler.own_names import OWN_NAMES, RENAME
 from hostler.refusals import first_problem, invalid, one_line
 from hostres.errors import HostlerError, describe
 
@@ -29,6 +30,8 @@ def as_fault(error: BaseException, filenames: Collection[str], subject: str) -> 
         return HostlerError(error.code, one_line(f"{where}: {error.what}"), error.todo)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return invalid(f"{where}: {error.strerror}: {error.filename}", "check that path, or mend that line")
+    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] in OWN_NAMES:
+        return invalid(f"{where}: {describe(error)}", RENAME)
     if isinstance(error, ValidationError):
         said = f"{error.title}: {first_problem(error)}"
     elif isinstance(error, SyntaxError):

@@ -12,9 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from hostler.bundles import MAX_BYTES
+from hostler.own_names import OWN_NAMES
 from hostler.refusals import invalid, one_line
 
-NEVER: Final = frozenset({"actors", "hostler", "hostres", "store", *sys.builtin_module_names})
+NEVER: Final = OWN_NAMES | frozenset(sys.builtin_module_names)
 """Names that always mean this program or the interpreter, even where a folder has a file of that name."""
 TRIES: Final = 3
 

@@ -5,6 +5,7 @@ import os
 import sys
 from typing import Final
 
+from hostler.own_names import RENAME, stranger
 from hostres.errors import EXIT_CODES, MENDS, Code, HostlerError, describe, told
 
 UNWRITABLE: Final = (errno.ENOSPC, errno.EIO, errno.EBADF)
@@ -39,6 +40,9 @@ def tell(error: Exception, *, debug: bool) -> int:
         case MemoryError():
             todo = "end something, or raise the limit of memory (ulimit -v, or MemoryMax)"
             return _report(HostlerError(Code.UNAVAILABLE, "no memory is left", todo), debug=debug)
+        case ImportError() if (file := stranger()) is not None:
+            what = f"{file} was found in the place of a package of Hostler"
+            return _report(HostlerError(Code.UNAVAILABLE, what, RENAME), debug=debug)
     todo = "a bug in Hostler or in an operation; `hostler --debug …` shows where"
     return _report(HostlerError(Code.INTERNAL, describe(error), todo), debug=debug)
 
