@@ -22,7 +22,7 @@ from hostler.refusals import OTHER_FOLDER, about, invalid, listed, require_utf8
 from hostler.registry import Registry, default_registry
 from hostler.schemas import ANYTHING
 from hostler.templates import located_references
-from hostler.worker_code import check_found
+from hostler.worker_code import check_found, check_trusted
 from hostler.workflows import Workflow
 from hostler.written_values import Written
 from hostres.errors import HostlerError
@@ -122,6 +122,8 @@ def compile_workflow(
             f"node {first}: compute code needs a workflow that stands at the top level of a file",
             "move the workflow and its compute functions into a file",
         )
+    for compute in computes.values():
+        check_trusted(compute)
     plan = GraphPlan(
         workflow=workflow.id,
         version=workflow.version,

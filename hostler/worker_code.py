@@ -108,6 +108,20 @@ def check_found(operation: Operation) -> None:
         _module_of(operation)
 
 
+def check_trusted(code: Compute) -> None:
+    """Refuse trusted code that a worker process could not find.
+
+    Raises:
+        HostlerError: It is not at the top level of a module (invalid-data).
+
+    """
+    likely = sys.modules.get(code.function.__module__)
+    for module in (likely, *tuple(sys.modules.values())):
+        if any(each is code for each in tuple(getattr(module, "__dict__", {}).values())):
+            return
+    raise invalid(f"compute {code.name} is not at the top level of a file", "define it there")
+
+
 def _operation(code: Operation) -> tuple[bytes | None, CodeAt]:
     found = _find(code)
     at = _at(code, kind="operation", name=code.kind, version=code.version)

@@ -151,6 +151,31 @@ def test_the_bundle_belongs_to_the_plan_only_where_there_is_compute_code(tmp_pat
     assert set(trusting.operations) == {("demo.inc", 1)}
 
 
+INSIDE = """
+    @compute
+    def inside(input):
+        return input
+    return build.call(inside, key="b", input=1)
+def made():
+    @compute("factory")
+    def inside(input):
+        return input
+    return inside
+factory = made()
+@workflow("made")
+def by_a_factory(build):
+    return build.call(factory, key="b", input=1)
+"""
+
+
+def test_trusted_code_that_a_process_of_its_own_would_not_find_is_refused(tmp_path: Path) -> None:
+    """It was planned, and then never was where it was."""
+    source = SOURCE.rpartition("    return build")[0] + INSIDE
+    with pytest.raises(HostlerError, match="compute inside is not at the top level of a file; define it there"):
+        compiled(tmp_path, "trusting", source=source)
+    assert set(compiled(tmp_path, "by_a_factory", source=source).computes) == {"factory"}
+
+
 def test_a_stored_plan_reads_back_to_the_same_hash(tmp_path: Path) -> None:
     made = compiled(tmp_path, "trusting", x=5)
     again = GraphPlan.model_validate_json(made.plan.model_dump_json())
