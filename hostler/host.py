@@ -294,6 +294,7 @@ class Host:
             HostlerError: as `Coordinator.lease`; conflict: this host is closed; wait-aborted: it was closed meanwhile.
 
         """
+        self._refuse_other_process()
         if self._closed:
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host")
         return self._coordinator.lease(claims, wait=wait, name=arguments.stored_text(name, name="name"))
@@ -342,13 +343,13 @@ class Host:
         return found if isinstance(found, Pong) else None
 
     def close(self) -> None:
-        """Hand every run back and end; waits for what runs to stop.
+        """Hand every run back and end; waits for what runs to stop. A process that was forked off has nothing to end.
 
         Raises:
             HostlerError: conflict, on a thread that calls a listener.
 
         """
-        if self._closed:
+        if self._closed or os.getpid() != self._pid:
             return
         self.delivery.refuse("close its host")
         self._closed = True
@@ -430,10 +431,7 @@ class Host:
             HostlerError: conflict: the host is closed, or another process's; or what made it give up.
 
         """
-        if os.getpid() != self._pid:
-            raise HostlerError(
-                Code.CONFLICT, "this host belongs to the process that this one was forked from", "open a Host here"
-            )
+        self._refuse_other_process()
         if self.gave_up is not None:
             raise self.gave_up
         try:
@@ -442,6 +440,13 @@ class Host:
             if not self._closed and self._has_given_up.wait(CLOSE_S) and self.gave_up is not None:
                 raise self.gave_up from None
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host") from None
+
+    def _refuse_other_process(self) -> None:
+        """Refuse what only the process can do that opened this host."""
+        if os.getpid() != self._pid:
+            raise HostlerError(
+                Code.CONFLICT, "this host belongs to the process that this one was forked from", "open a Host here"
+            )
 
     def _give_up(self, error: HostlerError) -> None:
         self.gave_up = error

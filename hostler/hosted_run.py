@@ -97,12 +97,14 @@ class Run:
         Raises:
             TimeoutError: It still runs.
             HostlerError: This host could not go on with it; it stands in the store. invalid-data: *timeout* is no
-                number. conflict: a listener would wait for what only it is told.
+                number. conflict: a listener would wait for what only it is told, or a process that was forked off for
+                what only the other one is told.
 
         """
         seconds(timeout, name="timeout")
         with self._changed:
             if self._outcome is None and self._error is None and (timeout is None or timeout > 0):
+                self._host._refuse_other_process()  # noqa: SLF001 - Host is the other half of this class
                 self._host.delivery.refuse(f"wait for run {self.run_id}")
             if not self._changed.wait_for(lambda: self._outcome is not None or self._error is not None, timeout):
                 raise TimeoutError(f"{self.run_id} still runs after {timeout:g} s")

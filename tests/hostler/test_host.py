@@ -13,6 +13,7 @@ from hostres.errors import Code, HostlerError
 from store.lifecycle import RunStatus
 from store.policy import FailureCode
 from tests.hostler.host_support import Number, add, breaking, buys, chain, read, reader
+from tests.support import until
 
 
 @operation("test.claiming", version=1, policy=Policy(effect="local-read", claims={"cpu": 1}))
@@ -224,20 +225,32 @@ def test_a_closed_host_says_so():
     assert caught.value.code is Code.CONFLICT
 
 
-def test_a_host_of_another_process_says_so():
+def test_a_host_of_another_process_says_so_and_can_be_left(tmp_path):
+    """Leaving its `with` there waited for threads that a fork does not copy."""
+    said = tmp_path / "said"
+
+    def ask(host: Host, run: Any) -> None:
+        for what in (lambda: host.submit(chain, length=1), lambda: host.lease({"cpu": 1}), run.wait):
+            try:
+                what()
+            except HostlerError as error:
+                said.write_text(said.read_text() + error.what[-11:] + "\n")
+
+    said.touch()
     with Host() as host:
-        reading, writing = os.pipe()
+        run = host.submit(buys)
+        assert not run.wait(timeout=60).final
+        run._outcome = None  # as before it had come so far
         child = os.fork()
         if child == 0:
             try:
-                host.submit(chain, length=1)
-            except HostlerError as error:
-                os.write(writing, error.what.encode())
-            os._exit(0)
-        os.waitpid(child, 0)
-        os.close(writing)
-        assert b"forked" in os.read(reading, 1000)
-        os.close(reading)
+                with host:
+                    ask(host, run)
+            finally:
+                os._exit(0)
+        until(lambda: os.waitpid(child, os.WNOHANG) == (child, 0))
+        assert said.read_text() == "forked from\n" * 3
+        assert host.submit(chain, length=1).wait(timeout=60).status is RunStatus.COMPLETED
 
 
 def test_a_run_store_that_breaks_ends_the_wait_with_its_error(monkeypatch):
