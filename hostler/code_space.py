@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, Final
 
+from hostler.being_loaded import being_loaded
 from hostler.bundles import Bundle
 from hostler.refusals import OTHER_FOLDER, require_utf8
 from store.values import Domain, digest
@@ -60,7 +61,8 @@ class CodeSpace:
         """
         with _lock:
             try:
-                return import_module(f"{self.prefix}.{self._entry_module()}")
+                with being_loaded():
+                    return import_module(f"{self.prefix}.{self._entry_module()}")
             except BaseException:
                 self.forget()
                 raise

@@ -24,6 +24,7 @@ from actors.operations import Compute, Operation
 from actors.scheduling.stopping import OVERDUE_AFTER_S
 from actors.supervisor import Parts, Supervisor
 from actors.threads import WorkThreads
+from hostler.being_loaded import refuse_host
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
 from hostler.hosted_run import Delivery, Run
@@ -82,9 +83,11 @@ class Host:
             gave_up: Called, on a thread of the host, if it cannot go on with anything; `gave_up` says why.
 
         Raises:
-            HostlerError: invalid-data; unsafe-state, newer-schema, profile-mismatch, unsupported-platform…
+            HostlerError: invalid-data, also where the code of a workflow is being loaded; unsafe-state, newer-schema,
+                profile-mismatch, unsupported-platform…
 
         """
+        refuse_host()
         given = None if jobs is None else arguments.count(jobs, name="jobs")
         self.config = config or Config.load()
         self._release_at_rest = release_at_rest

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hostler.being_loaded import being_loaded
 from hostler.bundles import Bundle, pack
 from hostler.code_space import CodeSpace, open_space
 from hostler.faults import as_fault
@@ -96,7 +97,8 @@ def import_place(name: str, folder: Path) -> tuple[ModuleType, Place]:
 
     """
     try:
-        module = import_module(name)
+        with being_loaded():
+            module = import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise as_fault(error, {str(error.path)}, f"module {name}") from error

@@ -36,6 +36,7 @@ from actors.worker_messages import (
     frame_of,
     from_host,
 )
+from hostler.being_loaded import being_loaded
 from hostler.bundles import unpack
 from hostler.code_at import CodeAt
 from hostler.code_space import open_space
@@ -241,7 +242,8 @@ class _Work:
 
 def _imported(name: str) -> ModuleType:
     try:
-        return import_module(name)
+        with being_loaded():
+            return import_module(name)
     except BaseException as error:
         raise _unfit(f"module {name} cannot be imported: {describe(error)}") from error
 

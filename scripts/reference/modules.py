@@ -30,8 +30,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
             "json_schemas limits faults refusals"
         ),
         "The code of a run": (
-            "loading registry own_names own_modules bundles code_space code_at places run_code matching worker "
-            "worker_code"
+            "loading being_loaded registry own_names own_modules bundles code_space code_at places run_code matching "
+            "worker worker_code"
         ),
         "Repositories": "git git_worktrees git_integration worktrees",
         "The background service": (
