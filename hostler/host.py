@@ -199,6 +199,7 @@ class Host:
 
         """
         self.delivery.refuse("submit a run")
+        self._refuse_closed()
         record = new_record(compiled, submission_key=submission_key, at=self._clock.now().at)
         mailbox = Mailbox()
         self._asked[record.run_id] = mailbox
@@ -233,6 +234,7 @@ class Host:
 
         """
         arguments.stored_text(run_id, name="run_id")
+        self._refuse_closed()
         refuse_if_full(self._home)
         code, entries, needing = code_of(self._home, run_id, MAY_RUN)
         if not accept_incompatible:
@@ -298,8 +300,7 @@ class Host:
 
         """
         self._refuse_other_process()
-        if self._closed:
-            raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host")
+        self._refuse_closed()
         return self._coordinator.lease(claims, wait=wait, name=arguments.stored_text(name, name="name"))
 
     def drain(self, *, grace_s: float = GRACE_S) -> None:
@@ -356,7 +357,7 @@ class Host:
             return
         self.delivery.refuse("close its host")
         self._closed = True
-        working = [run for run in self._runs.values() if not run.left]
+        working = [run for run in list(self._runs.values()) if not run.left]
         if working:
             self.drain(grace_s=0.0)
             deadline = time.monotonic() + CLOSE_S
@@ -365,7 +366,9 @@ class Host:
                     run._changed.wait_for(lambda run=run: run.left, max(0.0, deadline - time.monotonic()))  # type: ignore[misc]  # noqa: SLF001
         with contextlib.suppress(pykka.ActorDeadError):
             self._supervisor.stop(block=True)
-        if any(run.lost for run in self._runs.values()):  # what it started is being ended
+        lost = any(run.lost for run in list(self._runs.values()))
+        self._end_waits(HostlerError(Code.CONFLICT, "this host was closed meanwhile", "open a new Host"))
+        if lost:  # what it started is being ended
             self._threads.wait_idle(OVERDUE_AFTER_S)
         self._coordinator.close()
         self._identity.close()
@@ -390,6 +393,7 @@ class Host:
         patience_s: float = 0.0,
     ) -> Run:
         release_at_rest = self._release_at_rest or jobs == 0
+        self._refuse_closed()
         run = self._runs[run_id] = Run(run_id, self, kept=not release_at_rest, notes=ProgressNotes(self._home, run_id))
         self._tell(
             Adopt(
@@ -444,6 +448,11 @@ class Host:
                 raise self.gave_up from None
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host") from None
 
+    def _refuse_closed(self) -> None:
+        """Begin nothing more once it is being closed."""
+        if self._closed:
+            raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host")
+
     def _refuse_other_process(self) -> None:
         """Refuse what only the process can do that opened this host."""
         if os.getpid() != self._pid:
@@ -454,10 +463,14 @@ class Host:
     def _give_up(self, error: HostlerError) -> None:
         self.gave_up = error
         self._has_given_up.set()
-        for run_id, mailbox in list(self._asked.items()):  # what the supervisor did not get to know of any more
+        self._end_waits(error)
+        if self._tell_gave_up is not None:
+            self._tell_gave_up()
+
+    def _end_waits(self, error: HostlerError) -> None:
+        """Answer whoever waits for what the supervisor did not get to know of any more, or did not finish."""
+        for run_id, mailbox in list(self._asked.items()):
             mailbox.tell(CreateRefused(run_id=run_id, error=error))
         for run in list(self._runs.values()):
             if not run.left:
                 run._hear(RunLost(run_id=run.run_id, error=error))  # noqa: SLF001 - Run is the other half of this class
-        if self._tell_gave_up is not None:
-            self._tell_gave_up()

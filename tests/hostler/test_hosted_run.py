@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from actors.actions import RunLeft
-from hostler import Host
+from actors.host_messages import CreateRun
+from hostler import Host, Policy, operation, workflow
 from hostler.config import Config
 from hostres.errors import Code, HostlerError
 from store.clock import SystemClock
@@ -14,7 +15,7 @@ from store.contracts import Request, RequestKind
 from store.home import Home
 from store.lifecycle import RunStatus
 from store.requests import post
-from tests.hostler.host_support import breaking, buys, chain, long, node_status, reader, sleepers
+from tests.hostler.host_support import Number, breaking, buys, chain, long, node_status, reader, sleepers
 from tests.support import until
 
 
@@ -164,3 +165,48 @@ def test_a_listener_is_refused_at_once_what_would_wait_for_its_own_host(caplog):
         assert endless.wait(timeout=60).status is RunStatus.CANCELLED
         until(lambda: RunStatus.COMPLETED in told)
         assert host.responds(within_s=30)
+
+
+def test_who_waits_for_what_a_closed_host_did_not_come_to_is_told_so(monkeypatch):
+    """A run that was begun just then never left; a thread that waited for it kept its program from ending."""
+    told: dict[str, HostlerError] = {}
+    over = threading.Event()
+
+    def asks(name: str, ask: Any) -> threading.Thread:
+        def body() -> None:
+            with pytest.raises(HostlerError) as caught:
+                ask()
+            told[name] = caught.value
+
+        thread = threading.Thread(target=body, daemon=True)
+        thread.start()
+        return thread
+
+    @operation("test.hangs", policy=Policy())
+    def hangs(ctx, input: Number) -> Number:
+        over.wait(60)
+        return input
+
+    @workflow("hanging")
+    def hanging(build):
+        build.call(hangs, key="hangs", input={})
+        return {}
+
+    monkeypatch.setattr("hostler.host.CLOSE_S", 0.1)
+    host = Host()
+    run = host.submit(hanging)
+    until(lambda: node_status(run.run_id, "hangs") == "running")
+    waits = asks("wait", run.wait)
+    tell = host._tell
+    monkeypatch.setattr(host, "_tell", lambda message: isinstance(message, CreateRun) or tell(message))
+    submits = asks("submit", lambda: host.submit(chain, length=1))  # its message comes behind the end of the actors
+    until(lambda: host._asked)
+    host.close()
+    for thread in (waits, submits):
+        thread.join(10)
+    over.set()
+    assert {(name, error.code, error.what) for name, error in told.items()} == {
+        (name, Code.CONFLICT, "this host was closed meanwhile") for name in ("wait", "submit")
+    }
+    with pytest.raises(HostlerError, match="this host is closed"):
+        host.resume(run.run_id)
