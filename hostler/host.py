@@ -89,6 +89,7 @@ class Host:
         """
         refuse_host()
         given = None if jobs is None else arguments.count(jobs, name="jobs")
+        arguments.of_type(config, Config, name="config", todo="give what Config.load() reads")
         self.config = config or Config.load()
         self._release_at_rest = release_at_rest
         self._service = service

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from hostler import Host, Policy, Worker, load, operation, workflow
+from hostler import Config, Host, Policy, Worker, load, operation, workflow
 from hostres.errors import Code, HostlerError
 from store.lifecycle import RunStatus
 from store.policy import FailureCode
@@ -132,6 +132,17 @@ def test_a_text_that_is_none_or_cannot_be_stored_is_refused_by_its_name():
 def test_a_number_of_jobs_that_would_do_nothing_or_break_is_refused(jobs):
     with pytest.raises(HostlerError, match=r"jobs is .*; give a whole number of at least 1"):
         Host(jobs=jobs)
+
+
+def test_a_host_takes_a_home_of_its_own_and_nothing_that_is_no_configuration(tmp_path):
+    with pytest.raises(HostlerError, match=r"config is 'home'; give what Config.load\(\) reads"):
+        Host(config="home")
+    own = Config.load({**os.environ, "HOSTLER_HOME": str(tmp_path / "own")})
+    with Host(config=own) as host:
+        assert host.submit(chain, length=1).wait(timeout=60).status is RunStatus.COMPLETED
+    assert (tmp_path / "own" / "runs.db").exists()
+    with reader() as store:
+        assert not store.runs()
 
 
 def test_an_argument_of_a_wrong_type_is_named_and_a_folder_may_be_text(tmp_path):
