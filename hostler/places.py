@@ -12,7 +12,7 @@ from typing import Any
 
 from hostler.being_loaded import being_loaded
 from hostler.bundles import Bundle, pack
-from hostler.code_space import CodeSpace, open_space
+from hostler.code_space import PREFIX, CodeSpace, open_space, space_of
 from hostler.faults import as_fault
 from hostler.own_modules import own_files
 from hostler.refusals import invalid
@@ -131,6 +131,16 @@ def place_of(module: ModuleType, name: str) -> Place:
     return Place(root=root, entry=path.relative_to(root).as_posix(), top=top)
 
 
+def _located_in(space: CodeSpace, inner: str, name: str) -> Located:
+    """Return where a workflow comes from whose code was loaded in a space: an operation submits another workflow."""
+    found = space.locate(inner)
+    file = None if found is None else found[0]
+    if file is None:
+        return Located()
+    where = inner if "/" in file else str(space.root / file)
+    return Located(source=f"{where}:{name}", bundle=space.bundle)
+
+
 def _place_in(folder: Path, name: str) -> Place | None:
     path = name.replace(".", "/")
     for entry in (f"{path}/__init__.py", f"{path}.py"):
@@ -165,6 +175,8 @@ def code_of(workflow: Workflow) -> Located:
         return Located()
     names: Mapping[str, Any] = vars(module)
     name = next((each for each, value in names.items() if value is workflow), None)
+    if name is not None and module.__name__.startswith(PREFIX):
+        return _located_in(space_of(module.__name__), module.__name__.partition(".")[2], name)
     file = inspect.getsourcefile(workflow.function)
     if name is None or file is None or not file.endswith(".py") or not Path(file).is_file():
         return Located()
