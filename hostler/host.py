@@ -97,6 +97,7 @@ class Host:
         self.hung = 0
         self.delivery = Delivery()
         self._runs: dict[str, Run] = {}
+        self._adopting = threading.Lock()
         self._asked: dict[str, Mailbox] = {}
         self._closed = False
         self._pid = os.getpid()
@@ -180,7 +181,9 @@ class Host:
         entries = entries_of(self._home, compiled.source, compiled.plan.bundle_sha256)
         run_id = self.create(compiled, submission_key=submission_key)
         known = self._runs.get(run_id)
-        return known or self._adopt(run_id, compiled.operations, compiled.computes, entries, entrusted=entrusted)
+        if known is not None and known.completed:
+            return known
+        return self._adopt(run_id, compiled.operations, compiled.computes, entries, entrusted=entrusted)
 
     def create(self, compiled: Compiled, *, submission_key: str | None = None, entrusted: bool = False) -> str:
         """Store a compiled workflow as a new run, without working on it.
@@ -221,7 +224,9 @@ class Host:
         return stands_as
 
     def resume(self, run_id: str, *, accept_incompatible: bool = False, entrusted: bool = False) -> Run:
-        """Work on a stored run that no host works on; one that has it for a moment only is waited for.
+        """Work on a stored run that no other host works on; one that has it for a moment only is waited for.
+
+        A run that this host works on goes on as it does, and its `Run` is given again.
 
         Args:
             run_id: The run.
@@ -236,6 +241,9 @@ class Host:
         """
         arguments.stored_text(run_id, name="run_id")
         self._refuse_closed()
+        known = self._runs.get(run_id)
+        if known is not None and not known.left:
+            return known
         refuse_if_full(self._home)
         code, entries, needing = code_of(self._home, run_id, MAY_RUN)
         if not accept_incompatible:
@@ -393,24 +401,34 @@ class Host:
         entrusted: bool = False,
         patience_s: float = 0.0,
     ) -> Run:
+        """Work on a stored run, unless this host does so already: then its `Run` is given again."""
         release_at_rest = self._release_at_rest or jobs == 0
-        self._refuse_closed()
-        run = self._runs[run_id] = Run(run_id, self, kept=not release_at_rest, notes=ProgressNotes(self._home, run_id))
-        self._tell(
-            Adopt(
-                run_id=run_id,
-                operations=operations,
-                computes=computes,
-                lacking=lacking,
-                entry=entries or entries_of(self._home, None, None),
-                worktrees=self._worktrees,
-                jobs=self.jobs if jobs is None else jobs,
-                release_at_rest=release_at_rest,
-                entrusted=None if jobs == 0 else self._service or entrusted,
-                patience_s=patience_s,
-                subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class
-            )
-        )
+        with self._adopting:
+            self._refuse_closed()
+            known = self._runs.get(run_id)
+            if known is not None and not known.left:
+                return known
+            run = Run(run_id, self, kept=not release_at_rest, notes=ProgressNotes(self._home, run_id))
+            self._runs[run_id] = run
+            try:
+                self._tell(
+                    Adopt(
+                        run_id=run_id,
+                        operations=operations,
+                        computes=computes,
+                        lacking=lacking,
+                        entry=entries or entries_of(self._home, None, None),
+                        worktrees=self._worktrees,
+                        jobs=self.jobs if jobs is None else jobs,
+                        release_at_rest=release_at_rest,
+                        entrusted=None if jobs == 0 else self._service or entrusted,
+                        patience_s=patience_s,
+                        subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class
+                    )
+                )
+            except HostlerError:
+                del self._runs[run_id]  # nobody would ever tell it anything
+                raise
         return run
 
     def _accept_incompatible(self, run_id: str, lacking: list[str]) -> None:

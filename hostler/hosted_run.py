@@ -142,6 +142,11 @@ class Run:
         return self._left
 
     @property
+    def completed(self) -> bool:
+        """Whether it has completed; what ended otherwise may have been reopened meanwhile."""
+        return self._outcome is not None and self._outcome.status is RunStatus.COMPLETED
+
+    @property
     def lost(self) -> bool:
         """Whether this host could not go on with it."""
         return self._error is not None

@@ -142,6 +142,7 @@ UNTOLD: Final = {
     (Host, "start"),
     (Host, "operate"),
     (Host, "answer"),
+    (Run, "completed"),
     (Run, "left"),
     (Run, "lost"),
 }

@@ -1,5 +1,6 @@
 """Actors that break: started anew with what depends on them, runs go on from the store, up to a budget."""
 
+import contextlib
 import threading
 from typing import Any
 
@@ -35,6 +36,7 @@ from hostler import (
     operation,
     workflow,
 )
+from hostler import host as hosts
 from hostler.config import Config
 from hostler.scenes import scene_of
 from hostler.views.why import why_run
@@ -538,14 +540,60 @@ def test_a_run_is_given_up_also_where_the_store_breaks_meanwhile(monkeypatch) ->
 
 
 def test_a_host_does_not_take_up_a_run_twice():
+    """The second `Run` was told of a conflict, and the first one forgotten: closing the host did not hand it back."""
     with Host() as host:
-        run = host.submit(two)
+        run = host.submit(two, submission_key="two")
         until(lambda: STARTED)
-        with pytest.raises(HostlerError) as caught:
-            host.resume(run.run_id).wait(timeout=60)
-        assert caught.value.code is Code.CONFLICT
+        assert host.resume(run.run_id) is run
+        assert host.submit(two, submission_key="two") is run
+    assert run.wait(timeout=0).status is RunStatus.RUNNING
+    with Reader.open(Home.open(Config.load().home, create=False)) as reader:
+        assert [event.kind for event in reader.events(run.run_id)][-1] == "run-released"
+    with Host() as host:
+        again = host.resume(run.run_id)
         GO.set()
-        assert run.wait(timeout=60).status is RunStatus.COMPLETED
+        assert again.wait(timeout=60).status is RunStatus.COMPLETED
+
+
+def test_a_run_that_another_host_had_is_taken_up_when_it_is_asked_for_again():
+    """The refused `Run` was given again for ever."""
+    with Host() as host:
+        with Host() as other:
+            run = other.submit(two, submission_key="two")
+            until(lambda: STARTED)
+            with pytest.raises(HostlerError) as caught:
+                host.submit(two, submission_key="two").wait(timeout=60)
+            assert caught.value.code is Code.CONFLICT
+        assert not run.wait(timeout=0).final
+        GO.set()
+        again = host.submit(two, submission_key="two")
+        assert again.wait(timeout=60).status is RunStatus.COMPLETED
+        assert host.submit(two, submission_key="two") is again
+
+
+def test_threads_that_ask_for_one_run_at_once_are_given_one(monkeypatch):
+    """Both found that it was not worked on yet, and both took it up."""
+    found: list[Any] = []
+    both = threading.Barrier(2)
+    notes = hosts.ProgressNotes
+
+    def made_together(*arguments: Any) -> Any:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+        return notes(*arguments)
+
+    monkeypatch.setattr(hosts, "ProgressNotes", made_together)
+    with Host() as host:
+        threads = [
+            threading.Thread(target=lambda: found.append(host.submit(two, submission_key="two"))) for _ in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        GO.set()
+        assert found[0] is found[1]
+        assert found[0].wait(timeout=60).status is RunStatus.COMPLETED
 
 
 def test_old_deaths_are_forgiven():
