@@ -67,14 +67,15 @@ def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str
         HostlerError: The run could not be claimed for it.
 
     """
-    here = have_it_consumed(reader, subject)
+    here = False
     deadline = time.monotonic() + ANSWER_S
     unanswered, refused = set(), {}
     for request_id in request_ids:
+        here = _have_it_consumed(reader, subject, request_id) or here
         event = reader.answer(subject.run_id, request_id)
         while event is None and time.monotonic() < deadline:  # its owner is at it, or has ended without having seen it
             time.sleep(POLL_S)
-            here = have_it_consumed(reader, subject) or here
+            here = _have_it_consumed(reader, subject, request_id) or here
             event = reader.answer(subject.run_id, request_id)
         if event is None:
             unanswered.add(request_id)
@@ -91,11 +92,11 @@ def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str
     return Heard(here=here, unanswered=frozenset(unanswered), late=late, refused=refused)
 
 
-def have_it_consumed(reader: Reader, subject: Subject) -> bool:
+def _have_it_consumed(reader: Reader, subject: Subject, request_id: str) -> bool:
     """Let what was posted take effect in a run that no live host owns; a live owner does it by itself.
 
     Who owns it is looked up after the post: an owner that gave the run back before saw nothing of it, and one that
-    took it up since has found it waiting.
+    took it up since has found it waiting. One that has given it back since has answered, and that is looked up last.
 
     Returns:
         Whether it was done here.
@@ -105,7 +106,7 @@ def have_it_consumed(reader: Reader, subject: Subject) -> bool:
 
     """
     run_id = subject.run_id
-    if reader.run(run_id).owned or is_served(reader, run_id):
+    if reader.run(run_id).owned or is_served(reader, run_id) or reader.answer(run_id, request_id) is not None:
         return False
     with Host(config=Config.load()) as host:
         return host.operate(run_id)

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from hostler import Host
 from hostler.__main__ import main
 from hostler.compiler import Compiled, compile_workflow
 from hostler.loading import load
 from store.lifecycle import RunStatus, Status
 from tests.end_to_end.support import command, graph, shown
+from tests.hostler.host_support import reader
 from tests.store.support import STAMP, Setting, moved, record_of
+from tests.support import until
 
 Captured = pytest.CaptureFixture[str]
 
@@ -161,3 +164,18 @@ def test_why_says_the_three_ways_of_settling_it(paying: str, capsys: Captured) -
         _, *lines = capsys.readouterr().out.splitlines()
         settle = f"hostler settle {paying} pay"
         assert lines == [f"  {settle} --failed", f"  or: {settle} --retry", f"  or: {settle} --completed FILE"]
+
+
+def test_a_host_that_is_done_at_once_with_what_was_settled_is_what_is_told_of(capsys, tmp_path):
+    """The command took up a run that had ended by then, for nothing, and said that it was to be resumed."""
+    file = tmp_path / "flow.py"
+    file.write_text(FLOW.replace('raise AssertionError("it is not made again")', "ctx.before_publication(); 1 / 0"))
+    with Host() as host:
+        run = host.submit(load("flow.py", folder=tmp_path))
+        assert run.wait(timeout=60).status is RunStatus.AMBIGUOUS
+        assert main(["settle", run.run_id, "pay", "--failed"]) == 0
+        assert capsys.readouterr().out.endswith(" goes on with it\n")
+        until(lambda: run.left)
+        assert run.wait(timeout=60).status is RunStatus.FAILED
+    with reader() as store:
+        assert [event.kind for event in store.events(run.run_id)].count("run-claimed") == 1
