@@ -35,6 +35,7 @@ class WorkThreads:
         self._waiting: deque[Work] = deque()
         self._sent_for = False
         self._idle: list[SimpleQueue[None]] = []
+        self._retired = False
         self._busy = 0
 
     @property
@@ -85,6 +86,14 @@ class WorkThreads:
         except OSError:
             work()
 
+    def retire(self) -> None:
+        """Let threads go as soon as they have nothing to do; work that comes all the same is done."""
+        with self._lock:
+            self._retired = True
+            idle, self._idle = self._idle, []
+        for bell in idle:
+            bell.put(None)
+
     def end_here(self) -> None:
         """Let what the work on this thread starts from now on follow on it: it has ended, but for handing that on."""
         self._here.ends = True
@@ -132,6 +141,8 @@ class WorkThreads:
         with self._lock:
             if self._waiting:
                 return True
+            if self._retired:
+                return False
             self._idle.append(bell)
         try:
             bell.get(timeout=IDLE_S)

@@ -381,6 +381,7 @@ class Host:
             self._threads.wait_idle(OVERDUE_AFTER_S)
         self._coordinator.close()
         self._identity.close()
+        self._threads.retire()
         self.hung = self._threads.busy
 
     def _open_store(self) -> RunStore:

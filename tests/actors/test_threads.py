@@ -115,3 +115,32 @@ def test_work_that_breaks_costs_neither_its_thread_nor_what_follows_on_it() -> N
     threads.start(breaks)
     assert done.wait(60)
     assert threads.wait_idle(60)
+
+
+def test_threads_that_are_retired_go_at_once_and_work_that_comes_later_is_done() -> None:
+    """Each closed host left one for half a minute; a program that opens many has as many."""
+    threads, go, late = WorkThreads("retired"), threading.Event(), threading.Event()
+    both = threading.Barrier(3)
+
+    def meet() -> None:
+        both.wait(60)
+
+    def stay() -> None:
+        go.wait(60)
+
+    for _ in range(2):
+        threads.start(meet)
+    both.wait(60)
+    threads.start(stay)
+    assert len(named("retired")) >= 2
+    threads.retire()
+    until(lambda: len(named("retired")) == 1, timeout=5)
+    go.set()
+    until(lambda: not named("retired"), timeout=5)
+    threads.start(late.set)
+    assert late.wait(60)
+    until(lambda: not named("retired"), timeout=5)
+
+
+def named(name: str) -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == name]
