@@ -227,5 +227,8 @@ def _names_of(name: str, field: FieldInfo, model: type[BaseModel]) -> tuple[str 
 
 
 def _takes(model: type[BaseModel]) -> str:
-    fields = model.model_fields
-    return listed([name if fields[name].is_required() else f"{name} (optional)" for name in fields])
+    def named(name: str, field: FieldInfo) -> str:
+        as_given = next((each for each in _names_of(name, field, model) if each is not None), name)
+        return as_given if field.is_required() else f"{as_given} (optional)"
+
+    return listed([named(name, field) for name, field in model.model_fields.items()])

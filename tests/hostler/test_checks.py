@@ -101,6 +101,22 @@ def test_an_input_that_may_fit_is_let_through(input: Any) -> None:
     assert build_of(call_use(input)).plan.nodes[-1].key == "use"
 
 
+def test_who_gives_a_field_by_another_name_than_its_alias_is_told_the_alias() -> None:
+    """The name that was refused was the only one in the list of those that are taken."""
+
+    class Named(BaseModel):
+        file: str = Field(alias="file-name")
+        width: int = Field(0, validation_alias="px")
+
+    @operation("demo.aliased")
+    def aliased(ctx: Any, input: Named) -> Free:
+        raise AssertionError
+
+    said = refusal(lambda build: build.call(aliased, key="a", input={"file": "a"}))
+    assert "input.file is no field of it" in said
+    assert said.endswith("the input is a Named: file-name, px (optional)")
+
+
 def test_aliases_extra_fields_and_validators_of_a_model_are_respected() -> None:
     class Named(BaseModel):
         model_config = ConfigDict(populate_by_name=True)
