@@ -44,7 +44,7 @@ from store.clock import SystemClock
 from store.contracts import Request, RequestKind
 from store.home import Home
 from store.hosts import HostIdentity
-from store.lifecycle import MAY_RUN, NEEDS_CODE
+from store.lifecycle import MAY_RUN, NEEDS_CODE, RUN_FINAL
 from store.reader import Reader
 from store.requests import post
 from store.room import refuse_if_full
@@ -295,6 +295,11 @@ class Host:
 
         with Reader.open(self._home) as reader:
             ask_to_cancel(self._home, reader, run_id, node, reason=reason, rules=self.config.rules)
+
+    def _has_ended(self, run_id: str) -> bool:
+        """Say whether a run has ended in the store, be it that its `Run` has not heard of that yet."""
+        with Reader.open(self._home) as reader:
+            return reader.run(run_id).status in RUN_FINAL
 
     def lease(self, claims: Mapping[str, int], *, wait: float | None = None, name: str = "") -> Lease:
         """Admit claims on the machine, without a workflow.

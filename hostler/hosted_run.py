@@ -119,9 +119,8 @@ class Run:
         try:
             self._host.cancel(self.run_id, reason=reason)
         except HostlerError:
-            with self._changed:  # it may have ended meanwhile
-                if self._outcome is None or not self._outcome.final:
-                    raise
+            if not self._host._has_ended(self.run_id):  # noqa: SLF001 - Host is the other half of this class
+                raise
 
     def subscribe(self, listener: Callable[[Report], None]) -> None:
         """Call *listener* with every durable change so far and to come, and how far nodes are, on a thread of the host.

@@ -210,3 +210,12 @@ def test_who_waits_for_what_a_closed_host_did_not_come_to_is_told_so(monkeypatch
     }
     with pytest.raises(HostlerError, match="this host is closed"):
         host.resume(run.run_id)
+
+
+def test_cancelling_a_run_that_has_just_ended_is_refused_no_more_than_later(monkeypatch):
+    """Between its end in the store and the report of that it was a conflict."""
+    with Host() as host:
+        run = host.submit(chain, length=1)
+        assert run.wait(timeout=60).status is RunStatus.COMPLETED
+        monkeypatch.setattr(run, "_outcome", None)  # as before the report
+        run.cancel("too late")
