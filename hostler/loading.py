@@ -12,6 +12,7 @@ from hostler.places import Place, import_place, run_space
 from hostler.refusals import invalid, listed, require_utf8
 from hostler.run_code import code_for_run
 from hostler.workflows import Workflow
+from hostres import arguments
 from hostres.suggestions import did_you_mean
 
 __all__ = ["code_for_run", "load", "workflows_in"]
@@ -23,7 +24,7 @@ MODULE: Final = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<name>\w
 FORMS: Final = "give FILE.py, FILE.py:NAME, PACKAGE.MODULE:NAME, or a graph file (.json, .toml, .yaml)"
 
 
-def load(text: str, *, folder: Path) -> Workflow:
+def load(text: str, *, folder: Path | str) -> Workflow:
     """Load a workflow.
 
     Args:
@@ -41,6 +42,7 @@ def load(text: str, *, folder: Path) -> Workflow:
     if not isinstance(given, str):
         raise invalid(f"{given!r} names no workflow", FORMS)
     require_utf8(text, "the workflow")
+    folder = arguments.folder(folder, name="folder") or Path()
     python = PYTHON_FILE.fullmatch(text)
     if python is not None:
         path = _existing(folder, python["file"])

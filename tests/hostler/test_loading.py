@@ -73,6 +73,13 @@ def test_a_file_with_one_workflow_needs_no_name(tmp_path: Path) -> None:
         assert (found.id, found.source) == ("demo", f"{tmp_path}/sub/flow.py:main")
 
 
+def test_the_folder_may_be_text_and_what_is_neither_is_named(tmp_path: Path) -> None:
+    lay_out(tmp_path, {"flow.py": FLOW.format(id="one", name="one")})
+    assert load("flow.py", folder=str(tmp_path)).id == "one"
+    with pytest.raises(HostlerError, match="folder is 3; give the path of a folder, as text or Path"):
+        load("flow.py", folder=3)  # type: ignore[arg-type]
+
+
 def test_a_file_with_several_is_refused_with_the_list_of_them(tmp_path: Path) -> None:
     lay_out(tmp_path, {"flow.py": FLOW.format(id="one", name="first") + FLOW.format(id="two", name="second")})
     line = refusal(tmp_path, "flow.py")
