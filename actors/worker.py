@@ -20,6 +20,7 @@ from actors.operations import Entry
 from actors.outcomes import Aborted, Outcome, Value
 from actors.program import Tail, left_behind, process_failed
 from actors.worker_messages import MAX_WORDS_OF_WORKER, Stop, frame_of
+from hostres import descriptors
 from hostres.exits import Ended
 from hostres.masking import own_mask
 from hostres.process import Supervised
@@ -107,7 +108,10 @@ def _outcome(talk: Conversation, ended: Ended, control: Control, *, broken: str 
 
 @contextlib.contextmanager
 def _started(entry: Entry, plan: NodePlan, *, context: Context, host: Host, errors: Tail) -> Iterator[Worker]:
-    ours, theirs = socket.socketpair()
+    with descriptors.guard:
+        ours, theirs = socket.socketpair()
+        descriptors.hide(ours)
+        descriptors.hide(theirs)
     with contextlib.closing(ours):
         with contextlib.closing(theirs):
             out, err = host.next_logs()

@@ -5,6 +5,10 @@ passed on purpose; a process that forks without exec would get all of them by ac
 there at once.
 
 Fork waits for `guard`, which is held from opening a descriptor until it is known here: no copy slips through.
+
+A copy of our end of a pipe or a socket keeps the program at the other end from seeing that we have closed it, or have
+died; what is hidden here leads nowhere in a forked child. A copy of the program's own end would keep us from seeing
+that it has ended: so fork waits for `starting`, too, which is held for as long as such an end is open here.
 """
 
 import contextlib
@@ -16,6 +20,16 @@ from typing import Final, Protocol
 guard: Final = threading.RLock()
 """Hold it while opening or closing a descriptor that is `keep`t here; never across anything slow."""
 
+starting: Final = threading.RLock()
+"""Hold it while a process is started, from opening its ends of pipes until they are closed here; before `guard`."""
+
+
+class End(Protocol):
+    """A file or socket."""
+
+    def fileno(self) -> int:
+        """Return its descriptor; less than 0, or ValueError, once it is closed."""
+
 
 class Forgetful(Protocol):
     """Holds something that is not for a forked child."""
@@ -26,6 +40,7 @@ class Forgetful(Protocol):
 
 _kept: dict[int, "weakref.ref[Forgetful] | None"] = {}
 _forgetful: weakref.WeakSet[Forgetful] = weakref.WeakSet()
+_hidden: weakref.WeakSet[End] = weakref.WeakSet()
 
 
 def keep(fd: int) -> int:
@@ -62,14 +77,31 @@ def open_kept(path: str, flags: int, holder: Forgetful | None = None) -> int:
         return fd
 
 
+def hide(end: End) -> None:
+    """Have forked children find nothing behind *end* from now on; open it with `guard` or `starting` held."""
+    with guard:
+        _hidden.add(end)
+
+
 def forget_after_fork(holder: Forgetful) -> None:
     """Call `holder.forget()` in forked children, for as long as *holder* lives."""
     with guard:
         _forgetful.add(holder)
 
 
-def _in_child() -> None:
+def _before() -> None:
+    starting.acquire()
+    guard.acquire()
+
+
+def _in_parent() -> None:
     guard.release()
+    starting.release()
+
+
+def _in_child() -> None:
+    _in_parent()
+    _cut_off([*_hidden])
     holders: list[Forgetful | None] = [*_forgetful]
     for fd, kept_for in _kept.items():
         with contextlib.suppress(OSError):
@@ -82,4 +114,17 @@ def _in_child() -> None:
             holder.forget()
 
 
-os.register_at_fork(before=guard.acquire, after_in_parent=guard.release, after_in_child=_in_child)
+def _cut_off(ends: list[End]) -> None:
+    """Put nothing behind descriptors whose numbers are still their owners' to close."""
+    if not ends:
+        return
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for end in ends:
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
+            fd = end.fileno()
+            if fd >= 0:
+                os.dup2(nothing, fd, inheritable=False)
+    os.close(nothing)
+
+
+os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import IO, Final, Protocol
 
-from hostres import posix_spawn
+from hostres import descriptors, posix_spawn
 from hostres.command import Command
 from hostres.regular_files import open_source
 
@@ -72,26 +72,36 @@ def spawn(command: Command) -> Child:
         OSError: It cannot be started.
 
     """
+    with (
+        open(os.devnull, "rb", buffering=0) if command.source is None else open_source(command.source) as file,  # noqa: PTH123
+        descriptors.starting,
+    ):
+        child = _spawned(command, file.fileno())
+        if child.stdin is not None:
+            descriptors.hide(child.stdin)
+        return child
+
+
+def _spawned(command: Command, source: int) -> Child:
     words, program = command.words, command.program
     fed = command.fed is not None
-    with open(os.devnull, "rb", buffering=0) if command.source is None else open_source(command.source) as file:  # noqa: PTH123
-        if signals_need_reset():
-            if posix_spawn.library() is not None and all(fd > 2 for fd in command.leases):
-                return _Spawned(command, None if fed else file.fileno())
-            if sys.executable:
-                words, program = [sys.executable, "-I", "-S", "-c", _RESET, program, *words], sys.executable
-        return subprocess.Popen(
-            words,
-            executable=program,
-            bufsize=0,
-            stdin=subprocess.PIPE if fed else file,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=command.environment,
-            cwd=command.cwd,
-            pass_fds=command.leases,
-            start_new_session=True,
-        )
+    if signals_need_reset():
+        if posix_spawn.library() is not None and all(fd > 2 for fd in command.leases):
+            return _Spawned(command, None if fed else source)
+        if sys.executable:
+            words, program = [sys.executable, "-I", "-S", "-c", _RESET, program, *words], sys.executable
+    return subprocess.Popen(
+        words,
+        executable=program,
+        bufsize=0,
+        stdin=subprocess.PIPE if fed else source,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=command.environment,
+        cwd=command.cwd,
+        pass_fds=command.leases,
+        start_new_session=True,
+    )
 
 
 def signals_need_reset() -> bool:

@@ -4,12 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hostres import posix_spawn, spawning, trees
+from hostres.command import Command
 from hostres.errors import Code, HostlerError
 from hostres.exits import Exit
 from hostres.process import Supervised
@@ -157,3 +160,53 @@ def test_what_could_not_be_ended_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     assert [(one.pid, one.command) for one in ended.left] == [(pid, "sleep 600")]
     assert ended.exit is not None
     os.kill(pid, signal.SIGKILL)
+
+
+def forked(seconds: float) -> int:
+    """Fork a child that lives for a while, and return its number."""
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(seconds)
+        os._exit(0)
+    return pid
+
+
+def test_a_child_that_is_forked_while_a_program_reads_does_not_keep_it_from_the_end(way: str) -> None:
+    """It had a copy of what we write to; the program waited for its end for as long as the child lived."""
+    process = Supervised.start(["sh", "-c", "sleep 0.3; wc -c"], env=dict(os.environ), stdin=b"x" * 1_000_000)
+    child = forked(LIMIT_S)
+    try:
+        done = process.wait(LIMIT_S / 3)
+        assert done is not None
+        assert done.code == 0
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        process.end(grace_s=0, reason="cleanup")
+
+
+def test_fork_waits_until_a_program_has_been_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Amid its start there are copies of its own ends of our pipes, by which it would seem to go on."""
+    amid, children = threading.Event(), []
+    start = spawning._spawned
+
+    def slow(command: Command, source: int) -> spawning.Child:
+        child = start(command, source)
+        amid.set()
+        time.sleep(0.2)
+        order.append("started")
+        return child
+
+    def fork() -> None:
+        amid.wait(LIMIT_S)
+        children.append(forked(0))
+        order.append("forked")
+
+    order: list[str] = []
+    monkeypatch.setattr(spawning, "_spawned", slow)
+    thread = threading.Thread(target=fork)
+    thread.start()
+    outcome("true")
+    thread.join(LIMIT_S)
+    os.waitpid(children[0], 0)
+    assert order == ["started", "forked"]
