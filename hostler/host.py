@@ -10,6 +10,7 @@ import os
 import secrets
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -53,8 +54,29 @@ from store.service import wake_service
 
 GRACE_S: Final = 5.0
 CLOSE_S: Final = 30.0
+SPAWN: Final = 'start it anew, as by multiprocessing.get_context("spawn"), and open a Host there'
 BRIEFLY_S: Final = 3.0
 """So long a resume waits for another host of the run: commands that take up an answer have it only for a moment."""
+
+_open: Final[weakref.WeakSet["Host"]] = weakref.WeakSet()
+"""The hosts of this process."""
+
+
+class _Here:
+    """Whether this process was forked off one that had a host open.
+
+    SQLite keeps in memory what locks a process has on a file, and a fork copies that: whatever the other process was
+    writing would be locked here for ever, and what is opened here would not be locked at all.
+    """
+
+    forked_amid = False
+
+    @classmethod
+    def forked(cls) -> None:
+        cls.forked_amid = cls.forked_amid or any(not host._closed for host in _open)  # noqa: SLF001 - below
+
+
+os.register_at_fork(after_in_child=_Here.forked)
 
 
 class Host:
@@ -83,11 +105,15 @@ class Host:
             gave_up: Called, on a thread of the host, if it cannot go on with anything; `gave_up` says why.
 
         Raises:
-            HostlerError: invalid-data, also where the code of a workflow is being loaded; unsafe-state, newer-schema,
-                profile-mismatch, unsupported-platform…
+            HostlerError: invalid-data, also where the code of a workflow is being loaded; conflict, in a process that
+                was forked off one with an open host; unsafe-state, newer-schema, profile-mismatch,
+                unsupported-platform…
 
         """
         refuse_host()
+        if _Here.forked_amid:
+            what = "this process was forked off one that has a host open, with whose store it can do nothing"
+            raise HostlerError(Code.CONFLICT, what, SPAWN)
         given = None if jobs is None else arguments.count(jobs, name="jobs")
         arguments.of_type(config, Config, name="config", todo="give what Config.load() reads")
         self.config = config or Config.load()
@@ -133,6 +159,7 @@ class Host:
             except OSError as error:
                 raise unavailable("no host can be started", error) from error
             opened.pop_all()
+        _open.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -481,9 +508,8 @@ class Host:
     def _refuse_other_process(self) -> None:
         """Refuse what only the process can do that opened this host."""
         if os.getpid() != self._pid:
-            raise HostlerError(
-                Code.CONFLICT, "this host belongs to the process that this one was forked from", "open a Host here"
-            )
+            what = "this host belongs to the process that this one was forked from"
+            raise HostlerError(Code.CONFLICT, what, SPAWN)
 
     def _give_up(self, error: HostlerError) -> None:
         self.gave_up = error

@@ -264,6 +264,28 @@ def test_a_host_of_another_process_says_so_and_can_be_left(tmp_path):
         assert host.submit(chain, length=1).wait(timeout=60).status is RunStatus.COMPLETED
 
 
+def test_a_process_that_was_forked_off_an_open_host_is_refused_one_and_after_its_end_is_not(tmp_path):
+    """SQLite took what the other process was writing for locked here, and kept others from writing meanwhile."""
+    said = tmp_path / "said"
+
+    def opens_one() -> str:
+        child = os.fork()
+        if child == 0:
+            try:
+                with Host() as host:
+                    said.write_text(host.submit(chain, length=1).wait(timeout=60).status)
+            except HostlerError as error:
+                said.write_text(f"{error.code}: {error.what}")
+            finally:
+                os._exit(0)
+        until(lambda: os.waitpid(child, os.WNOHANG) == (child, 0))
+        return said.read_text()
+
+    with Host():
+        assert opens_one().startswith("conflict: this process was forked off one that has a host open")
+    assert opens_one() == "completed"
+
+
 def test_a_run_store_that_breaks_ends_the_wait_with_its_error(monkeypatch):
     def breaks(*_arguments, **_options):
         raise HostlerError(Code.UNAVAILABLE, "no descriptors left", "raise the limit")
