@@ -145,7 +145,12 @@ def stop_by_signal(control: Control) -> None:
         control.note("cancel")
         raise OperationAborted("SIGTERM")
 
+    def leave() -> None:
+        if signal.getsignal(signal.SIGTERM) is abort:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
     signal.signal(signal.SIGTERM, abort)
+    os.register_at_fork(after_in_child=leave)  # what it forks off ends by that, as any process
 
 
 def end_at_stop() -> None:

@@ -1,8 +1,10 @@
 """A host and a worker process that is broken, lying, deaf or dead: the node gets one right outcome, the host goes on."""
 
 import os
+import signal
 import sys
 import threading
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from actors.context import Context, OperationFailed
 from actors.control import Control
 from actors.operations import Entry
 from actors.outcomes import Aborted, Failed, Value
+from actors.remote_host import stop_by_signal
 from actors.worker import perform_in_worker
 from hostres.logs import Cut
 from hostres.procfs import read_process
@@ -385,3 +388,24 @@ def test_no_descriptor_is_left_over(attempt):
     attempt("send('calling'); send('gave', b'1')").perform()
     attempt("os._exit(1)").perform()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_a_worker_forks_off_is_ended_by_sigterm_as_any_process():
+    """It had the handler of its worker, which raises: code that catches exceptions went on."""
+    reading, writing = os.pipe()
+    worker = os.fork()
+    if worker == 0:
+        stop_by_signal(Control())
+        child = os.fork()
+        if child == 0:
+            try:
+                os.write(writing, b"x")
+                time.sleep(60)
+            finally:
+                os._exit(0)
+        os.read(reading, 1)
+        os.kill(child, signal.SIGTERM)
+        os._exit(os.WTERMSIG(os.waitpid(child, 0)[1]))
+    assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == signal.SIGTERM
+    os.close(reading)
+    os.close(writing)
