@@ -145,12 +145,22 @@ def stop_by_signal(control: Control) -> None:
         control.note("cancel")
         raise OperationAborted("SIGTERM")
 
+    masks = threading.local()
+
+    def hold_back() -> None:
+        masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def let_come() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.before)
+
     def leave() -> None:
         if signal.getsignal(signal.SIGTERM) is abort:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        let_come()
 
     signal.signal(signal.SIGTERM, abort)
-    os.register_at_fork(after_in_child=leave)  # what it forks off ends by that, as any process
+    # what it forks off ends by that, as any process, however early it comes: a pool may end before all of it has begun
+    os.register_at_fork(before=hold_back, after_in_parent=let_come, after_in_child=leave)
 
 
 def end_at_stop() -> None:

@@ -409,3 +409,18 @@ def test_what_a_worker_forks_off_is_ended_by_sigterm_as_any_process():
     assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == signal.SIGTERM
     os.close(reading)
     os.close(writing)
+
+
+def test_a_sigterm_that_comes_as_soon_as_it_is_forked_off_is_not_lost():
+    """Python drops a signal with a handler of its own then; `multiprocessing.Pool` waited for its last child."""
+    worker = os.fork()
+    if worker == 0:
+        os.register_at_fork(after_in_child=lambda: signal.raise_signal(signal.SIGTERM))  # before all that comes below
+        stop_by_signal(Control())
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        masked = signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        os._exit(1 if masked else os.WTERMSIG(status))
+    assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == signal.SIGTERM
