@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from actors.control import Control
+from hostres import descriptors
 from hostres.children import require_heard_ends
 from hostres.errors import Code, HostlerError
 from hostres.exits import Ended, Left
@@ -114,15 +115,17 @@ class Git:
         require_heard_ends()  # else `subprocess` takes every answer for a yes
         argv = [_program(), "--no-pager", "--literal-pathspecs", *settings, *words]
         try:
-            process = subprocess.Popen(
-                argv,
-                cwd=self.folder,
-                env=self._environment(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
+            with descriptors.starting:
+                process = subprocess.Popen(
+                    argv,
+                    cwd=self.folder,
+                    env=self._environment(),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                )
+                descriptors.hide_all(process.stdin, process.stdout, process.stderr)
         except OSError as error:
             raise GitError(f"git cannot be run in {self.folder}: {error.strerror}") from error
         asked = _Asked(process)

@@ -182,19 +182,26 @@ class Arrivals:
         state, left = self._state_file.unchanged(), self.left
         if state is None or state is not self._settled:
             return None
-        if state.real_memory and MEMORY in record.claims:
-            return None  # what there is of memory the names do not tell
+        full = self._tickets.remembers_too_much(names)
         spare = left.spare(names) if left is not None else None
         if left is not None and spare is not None:
-            return self._go_in(Scene((), 0, None, left.number, spare), left, record, state)
+            taken = self._taken(record, state)
+            if taken is None:
+                return None
+            if full:
+                self._tickets.known.clear()  # of tickets that are all gone
+            return self._go_in(Scene((), 0, None, left.number, spare), left, record, taken, state)
         found = scene(names)
-        if found is None or not alone or len(found.holding) + found.waiting >= MAX_PLAIN:
+        if found is None or full or not alone or len(found.holding) + found.waiting >= MAX_PLAIN:
             return None
         if not found.waiting:
             return self._go_in_beside(found, record, state)
-        if record.priority or self._tickets.remembers_too_much(names):
-            return None
-        return self._join(found, record, state)
+        return None if record.priority else self._join(found, record, state)
+
+    def _taken(self, record: Record, state: MachineState) -> Record | None:
+        """Return what a claim takes, None if the names do not tell whether there is so much: of memory there may be."""
+        taken = self._issuer.taken(record, state)
+        return None if state.real_memory and MEMORY in taken.claims else taken
 
     def _go_in_beside(self, found: Scene, record: Record, state: MachineState) -> Ticket | None:
         """Admit a newcomer where nobody waits, if there is room beside all that may hold."""
@@ -210,23 +217,24 @@ class Arrivals:
                 return None
             holders.append(known)
         self._since += 1
-        if self._since > SELDOM or not fits_beside(
-            self._issuer.taken(record, state).demand(0), holders, state.capacity
-        ):
+        taken = self._taken(record, state)
+        if self._since > SELDOM or taken is None or not fits_beside(taken.demand(0), holders, state.capacity):
             return None
-        return self._go_in(found, left, record, state)
+        return self._go_in(found, left, record, taken, state)
 
-    def _go_in(self, found: Scene, left: Left | None, record: Record, state: MachineState) -> Ticket | None:
+    def _go_in(
+        self, found: Scene, left: Left | None, asked: Record, record: Record, state: MachineState
+    ) -> Ticket | None:
         """Admit a newcomer, in what this process has left if it has left something.
 
         Args:
             found: What the names tell, without that.
             left: That.
-            record: What is claimed.
+            asked: What is claimed.
+            record: What that takes.
             state: What the processes agree on.
 
         """
-        asked, record = record, self._issuer.taken(record, state)
         demand = record.demand(max(found.highest + 1, state.next_ticket))
         if demand.number > MAX_NUMBER:
             return None
@@ -252,11 +260,11 @@ class Arrivals:
         self._usher.hold(ticket)
         return ticket
 
-    def _join(self, found: Scene, record: Record, state: MachineState) -> Ticket | None:
+    def _join(self, found: Scene, asked: Record, state: MachineState) -> Ticket | None:
         """Let a newcomer wait behind one that wants the same."""
-        if self._issuer.adapts(record) or found.last is None:
+        record = self._taken(asked, state)
+        if record is None or self._issuer.adapts(asked) or found.last is None:
             return None
-        asked, record = record, self._issuer.taken(record, state)
         demand = record.demand(max(found.highest + 1, state.next_ticket))
         if excludes_its_like(demand, state.capacity) or demand.number > MAX_NUMBER:
             return None  # it may be an heir

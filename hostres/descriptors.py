@@ -30,6 +30,9 @@ class End(Protocol):
     def fileno(self) -> int:
         """Return its descriptor; less than 0, or ValueError, once it is closed."""
 
+    def close(self) -> None:
+        """Close it."""
+
 
 class Forgetful(Protocol):
     """Holds something that is not for a forked child."""
@@ -79,8 +82,14 @@ def open_kept(path: str, flags: int, holder: Forgetful | None = None) -> int:
 
 def hide(end: End) -> None:
     """Have forked children find nothing behind *end* from now on; open it with `guard` or `starting` held."""
-    with guard:
-        _hidden.add(end)
+    _hidden.add(end)  # not with `guard` held: a signal handler that forks may hold that and wait for `starting`
+
+
+def hide_all(*ends: End | None) -> None:
+    """Hide what there is of the pipes to a program; see `hide`."""
+    for end in ends:
+        if end is not None:
+            hide(end)
 
 
 def forget_after_fork(holder: Forgetful) -> None:
@@ -101,7 +110,6 @@ def _in_parent() -> None:
 
 def _in_child() -> None:
     _in_parent()
-    _cut_off([*_hidden])
     holders: list[Forgetful | None] = [*_forgetful]
     for fd, kept_for in _kept.items():
         with contextlib.suppress(OSError):
@@ -112,13 +120,20 @@ def _in_child() -> None:
     for holder in holders:
         if holder is not None:
             holder.forget()
+    _cut_off([*_hidden])  # last, as it takes a descriptor of its own
 
 
 def _cut_off(ends: list[End]) -> None:
     """Put nothing behind descriptors whose numbers are still their owners' to close."""
     if not ends:
         return
-    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:  # no descriptor is left, or there is no such file: whoever uses one of them here is told that
+        for end in ends:
+            with contextlib.suppress(OSError, ValueError):
+                end.close()
+        return
     for end in ends:
         with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
             fd = end.fileno()

@@ -77,8 +77,7 @@ def spawn(command: Command) -> Child:
         descriptors.starting,
     ):
         child = _spawned(command, file.fileno())
-        if child.stdin is not None:
-            descriptors.hide(child.stdin)
+        descriptors.hide_all(child.stdin, child.stdout, child.stderr)
         return child
 
 

@@ -83,6 +83,12 @@ def test_who_comes_back_takes_the_file_that_it_left(machine: Machine, made: list
     assert not is_held(after.lock.place)
 
 
+def test_what_it_knows_of_tickets_does_not_grow_with_each(machine: Machine) -> None:
+    for _ in range(200):
+        leave(machine, ask(machine))
+    assert len(machine.tickets.known) < 100
+
+
 @pytest.mark.parametrize("words", [(), ("a",), ("a" * 1000,)])
 def test_its_record_is_its_own_whether_it_is_longer_or_shorter(machine: Machine, words: tuple[str, ...]) -> None:
     leave(machine, ask(machine, command=("a" * 100,)))

@@ -12,6 +12,7 @@ from unittest import mock
 import pytest
 
 from hostres import memory
+from hostres.claim_policy import ClaimPolicy
 from hostres.clock import boot_ns
 from hostres.coordinator import Coordinator
 from hostres.errors import Code, HostlerError
@@ -201,6 +202,24 @@ def test_who_takes_over_what_has_come_free_looks_whether_so_much_memory_is_there
     say(meminfo, 6000)
     assert machine.look(heir, unprompted=True)
     leave(tickets)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_a_claim_takes_of_memory_is_looked_for_however_it_was_claimed(
+    meminfo: Path, tmp_path: Path, beside: bool
+) -> None:
+    """`ffmpeg = { memory-mb = 2000 }`: the names alone do not tell whether there is so much."""
+    policy = ClaimPolicy(takes={"ffmpeg": {"memory-mb": 2000}}, path=tmp_path)
+    settings = MachineSettings(capacity={**CAPACITY, "x": 1}, real_memory=True, claims=policy)
+    with Coordinator(machine_folder(os.environ), settings=settings) as machine, contextlib.ExitStack() as others:
+        if beside:
+            others.enter_context(held(machine.lease({"x": 1})))
+        say(meminfo, 8000)
+        for _ in range(2):
+            machine.lease({"ffmpeg": 1}).release()
+        say(meminfo, 100)
+        with pytest.raises(HostlerError, match="no room for ffmpeg=1"):
+            machine.lease({"ffmpeg": 1}, wait=0)
 
 
 def test_who_waits_for_memory_behind_an_equal_is_thought_of(meminfo: Path) -> None:

@@ -1,6 +1,8 @@
 """A program gets what it is given and nothing else, however it is started."""
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hostres import posix_spawn, spawning, trees
+from hostres import descriptors, posix_spawn, spawning, trees
 from hostres.command import Command
 from hostres.errors import Code, HostlerError
 from hostres.exits import Exit
@@ -210,3 +212,80 @@ def test_fork_waits_until_a_program_has_been_started(monkeypatch: pytest.MonkeyP
     thread.join(LIMIT_S)
     os.waitpid(children[0], 0)
     assert order == ["started", "forked"]
+
+
+def in_a_fork(work: Callable[[], bool]) -> bool:
+    """Return what *work* says in a forked child."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if work() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_forked_child_has_no_copy_of_the_pipes_to_a_program(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one of what it writes, it would not be ended by SIGPIPE once this program is gone."""
+    started: list[spawning.Child] = []
+    real = spawning._spawned
+
+    def noted(command: Command, source: int) -> spawning.Child:
+        started.append(real(command, source))
+        return started[-1]
+
+    monkeypatch.setattr(spawning, "_spawned", noted)
+    process = Supervised.start(["cat"], env=dict(os.environ), stdin=b"x" * 1_000_000)
+    (child,) = started
+    ends = [end.fileno() for end in (child.stdin, child.stdout, child.stderr) if end is not None]
+    nothing = os.stat(os.devnull).st_rdev
+    try:
+        assert len(ends) == 3
+        assert in_a_fork(lambda: {os.fstat(fd).st_rdev for fd in ends} == {nothing})
+    finally:
+        process.end(grace_s=0, reason="cleanup")
+
+
+@pytest.mark.parametrize("fed", [True, False])
+def test_a_forked_child_keeps_no_lease_though_no_descriptor_is_left(fed: bool) -> None:
+    with coordinator(x=1) as machine:
+        program = Supervised.start(["sleep", "60"], env=dict(os.environ), stdin=b"x" * 1_000_000 if fed else None)
+        lease = machine.lease({"x": 1})
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        filled: list[int] = []
+        resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+        try:
+            with contextlib.suppress(OSError):
+                while True:
+                    filled.append(os.open(os.devnull, os.O_RDONLY))
+            child = forked(LIMIT_S)
+        finally:
+            for fd in filled:
+                os.close(fd)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        try:
+            lease.release()
+            machine.lease({"x": 1}, wait=LIMIT_S / 3).release()
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            program.end(grace_s=0, reason="cleanup")
+
+
+def test_a_signal_handler_that_forks_amid_a_step_of_admission_waits_for_no_start_that_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    amid, go_on = threading.Event(), threading.Event()
+    real = spawning._spawned
+
+    def slow(command: Command, source: int) -> spawning.Child:
+        child = real(command, source)
+        amid.set()
+        go_on.wait(LIMIT_S)
+        return child
+
+    monkeypatch.setattr(spawning, "_spawned", slow)
+    thread = threading.Thread(target=outcome, args=("cat",), kwargs={"stdin": b"x"}, daemon=True)
+    thread.start()
+    assert amid.wait(LIMIT_S)
+    with descriptors.guard:  # what a handler forks now, waits for the start
+        go_on.set()
+        thread.join(LIMIT_S / 3)
+        assert not thread.is_alive()
