@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from hostler.handles import MisusedHandleError
-from hostler.own_names import OWN_NAMES, RENAME
+from hostler.own_names import OWN_NAMES, RENAME, namesake, stranger
 from hostler.refusals import first_problem, invalid, one_line
 from hostres.errors import HostlerError, describe
 
@@ -30,7 +30,7 @@ def as_fault(error: BaseException, filenames: Collection[str], subject: str) -> 
         return HostlerError(error.code, one_line(f"{where}: {error.what}"), error.todo)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return invalid(f"{where}: {error.strerror}: {error.filename}", "check that path, or mend that line")
-    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] in OWN_NAMES:
+    if isinstance(error, ImportError) and _of_anothers_module(error.name or "", filenames):
         return invalid(f"{where}: {describe(error)}", RENAME)
     if isinstance(error, ValidationError):
         said = f"{error.title}: {first_problem(error)}"
@@ -39,6 +39,11 @@ def as_fault(error: BaseException, filenames: Collection[str], subject: str) -> 
     else:
         said = describe(error)
     return invalid(f"{where}: {said}", "mend that line")
+
+
+def _of_anothers_module(name: str, filenames: Collection[str]) -> bool:
+    """Say whether a module of somebody else's is why that one of ours could not be imported, and not a typo."""
+    return name.partition(".")[0] in OWN_NAMES and (stranger() is not None or namesake(name, filenames) is not None)
 
 
 def _line_of(error: BaseException, filenames: Collection[str]) -> str | None:

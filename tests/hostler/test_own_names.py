@@ -51,5 +51,33 @@ def test_a_workflow_that_imports_a_module_of_our_name_is_told_that_it_is_ours(tm
         load("flow.py", folder=tmp_path)
 
 
+def test_a_package_that_stands_beside_the_package_of_a_workflow_is_in_the_way_too(tmp_path: Path) -> None:
+    for package in ("flows", "actors"):
+        (tmp_path / package).mkdir()
+    (tmp_path / "actors" / "lead.py").write_text("")
+    (tmp_path / "flows" / "__init__.py").write_text("")
+    (tmp_path / "flows" / "flow.py").write_text("from actors.lead import play\n")
+    with pytest.raises(HostlerError, match=r"No module named 'actors.lead'.*Hostler's own names"):
+        load("flows.flow:play", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("from hostler import worfklow", "ImportError: cannot import name 'worfklow' from 'hostler'"),
+        ("import hostler.nothing", "ModuleNotFoundError: No module named 'hostler.nothing'"),
+        ("from store.policy import Polcy", "ImportError: cannot import name 'Polcy' from 'store.policy'"),
+    ],
+)
+def test_a_typo_in_an_import_of_ours_is_told_as_one(line: str, said: str, tmp_path: Path) -> None:
+    """Its author was told to rename a module that there is not."""
+    (tmp_path / "store").mkdir()  # of data
+    (tmp_path / "flow.py").write_text(f"{line}\n")
+    with pytest.raises(HostlerError) as caught:
+        load("flow.py", folder=tmp_path)
+    assert f"flow.py line 1: {said}" in caught.value.what
+    assert caught.value.todo == "mend that line"
+
+
 def test_here_all_are_ours() -> None:
     assert stranger() is None
