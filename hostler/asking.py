@@ -143,7 +143,13 @@ def ask(
     """
     if plan_sha256 is not None and not re.fullmatch(SHA256_PATTERN, plan_sha256):
         waits = None if node is None else node.frozen_sha256
-        if node is None or (waits is not None and answers(kind, asked_status(node, kind))):
+        if node is not None and waits is None and answers(kind, asked_status(node, kind)):
+            raise HostlerError(
+                Code.CONFLICT,
+                f"{plan_sha256!r} is no plan digest; node {node.key} has no exact plan yet",
+                f"wait for it; see `hostler show {subject.run_id}` for what is in the way",
+            )
+        if node is None or answers(kind, asked_status(node, kind)):
             raise HostlerError(
                 Code.CONFLICT,
                 f"{plan_sha256!r} is no plan digest; {waits or 'none'} waits",

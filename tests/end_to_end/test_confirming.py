@@ -110,9 +110,14 @@ def test_a_plan_is_asked_for_only_where_one_waits(tmp_path: Path, capsys: pytest
         for plan in ("", "abc", "a" * 64):
             said = refused("approve", "-", node, "--plan", plan, code=5)
             assert f"node {node} is {status}; there is nothing to approve" in said
-    assert "node after has no exact plan yet" in refused(
-        "receipt", "create", "-", "after", "--for", "agent:x", "--plan", "a" * 64, code=5
+    for use in ("approve", "retry", "replay"):
+        for plan in ("", "abc", "a" * 64):
+            give = ("receipt", "create", "-", "after", "--for", "agent:x", "--to", use, "--plan", plan)
+            assert "node after has no exact plan yet" in refused(*give, code=5)
+    assert "'abc' is no plan digest; " in refused(
+        "receipt", "create", "-", "bad", "--for", "agent:x", "--to", "retry", "--plan", "abc", code=5
     )
+    assert hostler("receipt", "list", "-").strip().endswith("has no receipts")
 
 
 def test_of_several_answers_those_that_hold_are_told_though_one_is_refused(tmp_path: Path) -> None:
