@@ -43,7 +43,7 @@ class Receipt(Contract):
         receipt_id: Unique in its run.
         action: approve, retry or replay.
         plan_sha256: The exact node plan; a retry of a node that failed before it had a plan names none.
-        attempt: The attempt that a retry or a replay is to follow.
+        attempt: The attempt that a retry or a replay is to follow, or whose result it is that may be approved.
         approver: The person who gives it.
         subject: Who may use it; never the approver.
         rule: Id of the authority rule by which the approver may.
@@ -94,13 +94,14 @@ def wanted(request: Request) -> Action | None:
     return Action(action) if isinstance(action, str) and action in set(USES.values()) else None
 
 
-def written(request: Request, *, rule: str, attempt: int, at: str) -> Receipt:
+def written(request: Request, *, rule: str, attempt: int, of_result: bool, at: str) -> Receipt:
     """Return the receipt that an accepted request makes.
 
     Args:
         request: Of kind receipt.
         rule: Id of the rule by which its principal may.
         attempt: Of the node, now.
+        of_result: Whether the result of that attempt waits for approval.
         at: When.
 
     """
@@ -113,7 +114,7 @@ def written(request: Request, *, rule: str, attempt: int, at: str) -> Receipt:
         node=request.node,
         action=action,
         plan_sha256=request.plan_sha256,
-        attempt=attempt if action in _OF_ATTEMPT else None,
+        attempt=attempt if of_result or action in _OF_ATTEMPT else None,
         approver=request.principal,
         subject=str(request.data["subject"]),
         rule=rule,

@@ -4,12 +4,19 @@ from actors.scheduling.state import NodeState
 from actors.scheduling.turn import Turn
 from store.approvals import Accepted
 from store.contracts import EventKind, Request
+from store.evidence import awaits_approval
 from store.receipts import Receipt, ReceiptState, written
 
 
 def make(turn: Turn, node: NodeState, request: Request, ruling: Accepted) -> None:
     """Make the receipt that an accepted request wants."""
-    receipt = written(request, rule=ruling.rule, attempt=node.record.attempt, at=turn.stamp.at)
+    receipt = written(
+        request,
+        rule=ruling.rule,
+        attempt=node.record.attempt,
+        of_result=awaits_approval(node.record),
+        at=turn.stamp.at,
+    )
     turn.receipt(receipt)
     _tell(turn, node, receipt, request.principal)
 

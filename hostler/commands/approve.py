@@ -56,7 +56,10 @@ def add(subparsers: "Subparsers") -> None:
     )
     parser.add_argument("--plan", metavar="HASH", help="approve exactly this node plan, without asking")
     parser.add_argument(
-        "--attempt", type=positive, metavar="N", help="approve exactly the result that this attempt gave, with --plan"
+        "--attempt",
+        type=positive,
+        metavar="N",
+        help="approve exactly the result that this attempt gave, with --plan or --receipt",
     )
     add_receipt(parser)
     parser.add_argument("--deny", action="store_true", help="say no; the node fails")
@@ -75,15 +78,16 @@ def run(args: argparse.Namespace) -> int:
                 raise HostlerError(Code.INVALID_DATA, f"{option} of one node, and no node is named", "give NODE")
         if args.receipt is not None and args.deny:
             raise HostlerError(Code.INVALID_DATA, "a receipt gives leave, and --deny refuses it", "leave one out")
-        if args.attempt is not None and args.plan is None:
+        if args.attempt is not None and args.plan is None and args.receipt is None:
             what = "--attempt names one of several results of the same plan, and no plan is named"
-            raise HostlerError(Code.INVALID_DATA, what, "give --plan")
+            raise HostlerError(Code.INVALID_DATA, what, "give --plan or --receipt")
         if args.node is None:
             return desk.all_that_waits()
         node = subject.node(args.node)
         if args.receipt is not None:
             plan = node.frozen_sha256 if args.plan is None else args.plan
-            return desk.answered([desk.answer(node, plan, attempt=args.attempt, data=with_receipt(args))])
+            attempt = desk.attempt_of(node, args.attempt)
+            return desk.answered([desk.answer(node, plan, attempt=attempt, data=with_receipt(args))])
         if args.plan is not None:
             attempt = desk.attempt_of(node, args.attempt)
             if not args.deny and Config.load().on_terminal:

@@ -6,6 +6,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from hostler.__main__ import main
 from hostler.config import Config
 from store.contracts import NodeRecord
 from store.records import decode, encode
@@ -72,6 +75,41 @@ def test_an_approval_is_for_the_result_that_was_shown_and_not_for_one_that_came_
     assert "give --plan" in refused("approve", "-", "make", "--attempt", "2", code=2)
     hostler(*name, "--attempt", "2")
     assert statuses() == {"make": "completed"}
+    hostler("verify", "-")
+
+
+def test_a_receipt_approves_no_other_result_than_the_one_that_waited_when_it_was_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that was given while the result of the first attempt waited approved that of the second, shown to nobody."""
+    hostler("run", graph(tmp_path, reporting("make", SUITE), reporting("first", SUITE)), code=3)
+
+    def bob(*words: str, code: int) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("hostler.asking.principal", lambda: "human:bob")
+            capsys.readouterr()
+            assert main(list(words)) == code
+        return capsys.readouterr().err
+
+    def give(node: str, name: str) -> tuple[str, ...]:
+        (plan,) = [waiting["plan_sha256"] for waiting in shown()["waiting_on"] if waiting["node"] == node]
+        hostler("receipt", "create", "-", node, "--for", "human:bob", "--plan", plan, "--id", name)
+        return ("approve", "-", node, "--receipt", name)
+
+    old, first = give("make", "old"), give("first", "first")
+    hostler("retry", "-", "make", "--anew")
+    hostler("resume", "-", code=3)
+    assert "waits with the result of attempt 2" in bob(*old, code=5)
+    for named in ("1", "2"):
+        error = bob(*old, "--attempt", named, code=5)
+        assert error.startswith("hostler: error[receipt-mismatch]: receipt old is for attempt 1, not 2")
+    new = give("make", "new")
+    assert "and give --attempt" in bob(*new, code=5)
+    assert "waits with attempt 2, not 1" in bob(*new, "--attempt", "1", code=5)
+    assert statuses() == {"make": "blocked", "first": "blocked"}
+    bob(*new, "--attempt", "2", code=0)
+    bob(*first, code=0)
+    assert statuses() == {"make": "completed", "first": "completed"}
     hostler("verify", "-")
 
 
