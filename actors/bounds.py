@@ -6,6 +6,7 @@ from pathlib import Path
 
 from actors.failures import OperationFailed
 from store.envelopes import may_run, owns
+from store.home import in_workspace
 from store.policy import FailureCode
 from store.terms import Envelope
 
@@ -43,23 +44,24 @@ def check_target(envelope: Envelope, target: Path, folder: Path) -> None:
         raise OperationFailed(FailureCode.AUTHORIZATION_REQUIRED, what, TODO)
 
 
-def check_kept(kept: Sequence[Path], target: Path, workspace: Path) -> None:
+def check_kept(kept: Sequence[Path], target: Path) -> None:
     """Refuse a file among what Hostler itself keeps, wherever links lead: its name may be that of the store.
+
+    A workspace, of whichever node, is no such thing: it may be the folder of a run that its node submits, and the nodes
+    of that run publish there.
 
     Args:
         kept: The folders.
         target: Absolute; nothing is made of it yet.
-        workspace: Where the node may write all the same.
 
     Raises:
         OperationFailed: conflict.
 
     """
     real = Path(_real(target))
-    if real.is_relative_to(os.path.realpath(workspace)):
-        return
     for folder in kept:
-        if real.is_relative_to(os.path.realpath(folder)):
+        root = Path(os.path.realpath(folder))
+        if real.is_relative_to(root) and not in_workspace(root, real):
             what = f"{target} lies in {folder}, which Hostler keeps"
             raise OperationFailed(FailureCode.CONFLICT, what, "choose another target")
 

@@ -296,7 +296,7 @@ class Context:
             raise OperationFailed(
                 FailureCode.CONFLICT, f"{final} is a link, a folder or a device, not a file", "choose another target"
             )
-        check_kept(self.kept, final, self.workspace)
+        check_kept(self.kept, final)
         if self.envelope is not None:
             check_target(self.envelope, final, self.folder)
         self.before_publication()

@@ -219,6 +219,22 @@ def node_folder(key: str) -> str:
     return key.replace("/", "~")  # no key has a ~, so two keys never share a folder
 
 
+def in_workspace(root: Path, path: Path) -> bool:
+    """Say whether a path lies in a workspace that a state folder has, of whichever node.
+
+    Args:
+        root: The state folder, resolved.
+        path: Likewise.
+
+    """
+    match path.relative_to(root).parts:
+        case ("staging", run_id, node, plan_sha256, _, *_):
+            named = _RUN_ID.fullmatch(run_id) and _KEY.fullmatch(node.replace("~", "/"))
+            workspace = root / "staging" / run_id / node / plan_sha256
+            return bool(named and _SHA256.fullmatch(plan_sha256)) and workspace.is_dir()
+    return False
+
+
 def _check_inside(root: Path) -> None:
     """Check every entry of the folder, and that no entry one level below is a link."""
     with os.scandir(root) as entries:

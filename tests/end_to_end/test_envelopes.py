@@ -99,7 +99,9 @@ def test_nothing_is_published_among_what_hostler_keeps_wherever_links_lead(here:
     """The name of the store would be replaced, and every run with it."""
     home, machine = (Path(os.environ[name]) for name in ("HOSTLER_HOME", "HOSTLER_MACHINE_DIR"))
     (here / "linked").symlink_to(home)
-    for target in (home / "runs.db", home / "staging" / "x", home / "new" / "x", machine / "x", Path("linked/reserve")):
+    odd = home / "staging" / f"run_{'0' * 26}" / "a" / ("0" * 64) / "x"  # no node has that workspace
+    kept = [home / name / "x" for name in ("staging", "content", "bundles", "hosts", "logs", "new")]
+    for target in (home / "runs.db", *kept, odd, machine / "x", Path("linked/reserve")):
         code, why = ended(here, which=which, target=str(target))
         assert (code, why.partition(" lies in ")[0]) == (1, f"conflict: {here / target}")
         assert why.endswith(", which Hostler keeps")
@@ -111,6 +113,50 @@ def test_a_workspace_is_a_place_to_publish_in(here: Path) -> None:
     own = flow.replace('terms={"authority": own}', "terms={}")
     (here / "open.py").write_text(own, encoding="utf-8")
     assert main(["run", "open.py", "-i", "which=inside", "-i", "program=", "-i", "target=y"]) == 0
+
+
+NESTED = """
+from pydantic import BaseModel
+
+from hostler import Host, Policy, operation, workflow
+
+
+class Given(BaseModel):
+    target: str
+
+
+@operation("test.write", version=1, policy=Policy(effect="local-derived-write"{isolation}))
+def write(ctx, input: Given) -> Given:
+    (ctx.workspace / "x").write_text("x")
+    ctx.publish("x", input.target)
+    return input
+
+
+@workflow("inner", version=1)
+def inner(build, target: str):
+    build.call(write, key="w", input={{"target": target}})
+
+
+@operation("test.outer", version=1, policy=Policy(effect="local-derived-write"))
+def submitting(ctx, input: Given) -> Given:
+    with Host() as host:
+        assert host.submit(inner, {{"target": input.target}}, folder=ctx.workspace).wait(60).status == "completed"
+    assert (ctx.workspace / input.target).read_text() == "x"
+    return input
+
+
+@workflow("outer", version=1)
+def outer(build):
+    build.call(submitting, key="a/b", input={{"target": "deep/out.txt"}})
+"""
+
+
+@pytest.mark.parametrize("isolation", ["", ', isolation="process"'])
+def test_the_nodes_of_a_run_in_a_workspace_publish_there(here: Path, isolation: str) -> None:
+    """It lies in the home, and they were told that Hostler keeps it."""
+    (here / "nested.py").write_text(NESTED.format(isolation=isolation), encoding="utf-8")
+    assert main(["run", "nested.py:outer"]) == 0
+    assert main(["verify", "--all"]) == 0
 
 
 def test_a_graph_file_says_what_a_node_may_do(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
