@@ -59,7 +59,7 @@ BRIEFLY_S: Final = 3.0
 """So long a resume waits for another host of the run: commands that take up an answer have it only for a moment."""
 
 _open: Final[weakref.WeakSet["Host"]] = weakref.WeakSet()
-"""The hosts of this process."""
+"""The hosts of this process whose store may be open: from before it is opened until closing them has ended."""
 
 
 class _Here:
@@ -73,7 +73,7 @@ class _Here:
 
     @classmethod
     def forked(cls) -> None:
-        cls.forked_amid = cls.forked_amid or any(not host._closed for host in _open)  # noqa: SLF001 - below
+        cls.forked_amid = cls.forked_amid or len(_open) > 0
 
 
 os.register_at_fork(after_in_child=_Here.forked)
@@ -137,6 +137,8 @@ class Host:
                 self.config.machine.claims.check(self._coordinator.capacity)  # else every node that claims would fail
             self.jobs = given or max(1, self._coordinator.capacity.get("cpu", 1))
             self._clock = SystemClock()
+            _open.add(self)  # before the store is: another thread may fork at any time
+            opened.callback(_open.discard, self)
             self._store = store = RunStore.open(self._home, clock=self._clock)
             self._opened: RunStore | None = store
             opened.callback(store.close)
@@ -159,7 +161,6 @@ class Host:
             except OSError as error:
                 raise unavailable("no host can be started", error) from error
             opened.pop_all()
-        _open.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -415,6 +416,7 @@ class Host:
         self._identity.close()
         self._threads.retire()
         self.hung = self._threads.busy
+        _open.discard(self)
 
     def _open_store(self) -> RunStore:
         """Hand out the store that was opened when this host began, and after that a new one each time."""

@@ -1,5 +1,6 @@
 """A host in a program: what it takes and refuses, how runs end, and what they cost in commits."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from hostler import Config, Host, Policy, Worker, load, operation, workflow
+from hostler import host as hosts
 from hostres.errors import Code, HostlerError
 from store.lifecycle import RunStatus
 from store.policy import FailureCode
@@ -264,26 +266,52 @@ def test_a_host_of_another_process_says_so_and_can_be_left(tmp_path):
         assert host.submit(chain, length=1).wait(timeout=60).status is RunStatus.COMPLETED
 
 
+def forked_one_says(said: Path) -> str:
+    """Say what comes of a host that a process opens which is forked off here and now."""
+    child = os.fork()
+    if child == 0:
+        try:
+            with Host() as host:
+                said.write_text(host.submit(chain, length=1).wait(timeout=60).status)
+        except HostlerError as error:
+            said.write_text(f"{error.code}: {error.what}")
+        finally:
+            os._exit(0)
+    until(lambda: os.waitpid(child, os.WNOHANG) == (child, 0))
+    return said.read_text()
+
+
+FORKED_AMID = "conflict: this process was forked off one that has a host open"
+
+
 def test_a_process_that_was_forked_off_an_open_host_is_refused_one_and_after_its_end_is_not(tmp_path):
     """SQLite took what the other process was writing for locked here, and kept others from writing meanwhile."""
-    said = tmp_path / "said"
-
-    def opens_one() -> str:
-        child = os.fork()
-        if child == 0:
-            try:
-                with Host() as host:
-                    said.write_text(host.submit(chain, length=1).wait(timeout=60).status)
-            except HostlerError as error:
-                said.write_text(f"{error.code}: {error.what}")
-            finally:
-                os._exit(0)
-        until(lambda: os.waitpid(child, os.WNOHANG) == (child, 0))
-        return said.read_text()
-
     with Host():
-        assert opens_one().startswith("conflict: this process was forked off one that has a host open")
-    assert opens_one() == "completed"
+        assert forked_one_says(tmp_path / "said").startswith(FORKED_AMID)
+    assert forked_one_says(tmp_path / "said") == "completed"
+
+
+def test_a_process_that_was_forked_off_while_a_host_begins_or_is_being_closed_is_refused_one(tmp_path, monkeypatch):
+    """Its store is open then; where it could not begin, it is not any more."""
+    said = list[str]()
+
+    def meanwhile(*_arguments: object, **_options: object) -> None:
+        said.append(forked_one_says(tmp_path / "said"))
+
+    def begins(*_arguments: object, **_options: object) -> None:
+        meanwhile()
+        raise OSError(errno.EAGAIN, "no threads left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hosts.Supervisor, "start", begins)
+        with pytest.raises(HostlerError, match="no host can be started"):
+            Host()
+    host = Host()
+    stop = host._supervisor.stop
+    monkeypatch.setattr(host._supervisor, "stop", lambda *, block: (meanwhile(), stop(block=block)))
+    host.close()
+    assert [one[: len(FORKED_AMID)] for one in said] == [FORKED_AMID] * 2
+    assert forked_one_says(tmp_path / "said") == "completed"
 
 
 def test_a_run_store_that_breaks_ends_the_wait_with_its_error(monkeypatch):
