@@ -302,6 +302,7 @@ class Host:
         left to whoever resumes the run.
         """
         arguments.stored_text(run_id, name="run_id")
+        self._refuse_closed()
         try:
             code, entries, _ = code_of(self._home, run_id, NEEDS_CODE)
         except HostlerError:  # what is stored of it is damaged
@@ -312,9 +313,11 @@ class Host:
         """Ask durably for a run, or for a node and what depends on it, to be cancelled.
 
         Raises:
-            HostlerError: not-found; conflict, if it has ended, or this principal may not ask it; invalid-data.
+            HostlerError: not-found; conflict, if it has ended, or this principal may not ask it, or in a process that
+                was forked off; invalid-data.
 
         """
+        self._refuse_other_process()
         arguments.stored_text(run_id, name="run_id")
         if node is not None:
             arguments.stored_text(node, name="node")
@@ -341,7 +344,6 @@ class Host:
             HostlerError: as `Coordinator.lease`; conflict: this host is closed; wait-aborted: it was closed meanwhile.
 
         """
-        self._refuse_other_process()
         self._refuse_closed()
         return self._coordinator.lease(claims, wait=wait, name=arguments.stored_text(name, name="name"))
 
@@ -395,7 +397,7 @@ class Host:
             HostlerError: conflict, on a thread that calls a listener.
 
         """
-        if self._closed or os.getpid() != self._pid:
+        if self._closed or self._is_of_other_process:
             return
         self.delivery.refuse("close its host")
         self._closed = True
@@ -503,13 +505,18 @@ class Host:
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host") from None
 
     def _refuse_closed(self) -> None:
-        """Begin nothing more once it is being closed."""
+        """Begin nothing more once it is being closed, and nothing in another process, where its locks may be held."""
+        self._refuse_other_process()
         if self._closed:
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host")
 
+    @property
+    def _is_of_other_process(self) -> bool:
+        return os.getpid() != self._pid
+
     def _refuse_other_process(self) -> None:
         """Refuse what only the process can do that opened this host."""
-        if os.getpid() != self._pid:
+        if self._is_of_other_process:
             what = "this host belongs to the process that this one was forked from"
             raise HostlerError(Code.CONFLICT, what, SPAWN)
 

@@ -102,20 +102,25 @@ class Run:
 
         """
         seconds(timeout, name="timeout")
+        if self._host._is_of_other_process:  # noqa: SLF001 - Host is the other half of this class
+            if not self._stands():
+                self._host._refuse_other_process()  # noqa: SLF001 - as above
+            return self._told()  # a lock that another thread held at the fork is never given back here
         with self._changed:
-            if self._outcome is None and self._error is None and (timeout is None or timeout > 0):
-                self._host._refuse_other_process()  # noqa: SLF001 - Host is the other half of this class
+            if not self._stands() and (timeout is None or timeout > 0):
                 self._host.delivery.refuse(f"wait for run {self.run_id}")
-            if not self._changed.wait_for(lambda: self._outcome is not None or self._error is not None, timeout):
+            if not self._changed.wait_for(self._stands, timeout):
                 raise TimeoutError(f"{self.run_id} still runs after {timeout:g} s")
-            if self._error is not None:
-                raise self._error
-            if self._outcome is None:
-                raise AssertionError
-            return self._outcome
+            return self._told()
 
     def cancel(self, reason: str = "") -> None:
-        """Ask for the run to be cancelled; `wait` says when it is. One that has ended stays as it is."""
+        """Ask for the run to be cancelled; `wait` says when it is. One that has ended stays as it is.
+
+        Raises:
+            HostlerError: conflict, if this principal may not ask it, or in a process that was forked off; invalid-data.
+
+        """
+        self._host._refuse_other_process()  # noqa: SLF001 - Host is the other half of this class
         try:
             self._host.cancel(self.run_id, reason=reason)
         except HostlerError:
@@ -129,7 +134,11 @@ class Run:
             listener: Quick; one that raises hears no more, and what it raised is logged. It may ask for a cancel and
                 for a resume; what waits for the host is refused there (conflict).
 
+        Raises:
+            HostlerError: conflict, in a process that was forked off.
+
         """
+        self._host._refuse_other_process()  # noqa: SLF001 - Host is the other half of this class
         with self._changed:
             for report in (*self._history, *self._notes.latest):
                 self._host.delivery.to(listener, report)
@@ -190,6 +199,17 @@ class Run:
                 except BaseException:  # a `sys.exit` there too would end not the program but the actors, with all runs
                     log.exception("a subscriber of %s failed", self.run_id)
                     self._listeners.remove(listener)
+
+    def _stands(self) -> bool:
+        """Say whether there is something that `wait` can tell."""
+        return self._outcome is not None or self._error is not None
+
+    def _told(self) -> Outcome:
+        if self._error is not None:
+            raise self._error
+        if self._outcome is None:
+            raise AssertionError
+        return self._outcome
 
     def _resting(self, report: RunChanged) -> Outcome:
         return Outcome(run_id=self.run_id, status=report.status, counts=report.counts, outputs=None, final=False)

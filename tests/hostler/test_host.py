@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -239,21 +240,39 @@ def test_a_closed_host_says_so():
 
 
 def test_a_host_of_another_process_says_so_and_can_be_left(tmp_path):
-    """Leaving its `with` there waited for threads that a fork does not copy."""
+    """Leaving its `with` there waited for threads that a fork does not copy, or for locks that they held."""
     said = tmp_path / "said"
 
     def ask(host: Host, run: Any) -> None:
-        for what in (lambda: host.submit(chain, length=1), lambda: host.lease({"cpu": 1}), run.wait):
+        said.write_text(run.wait().status + "\n")
+        run._outcome = None  # as before it had come so far
+        for what in (
+            lambda: host.submit(chain, length=1),
+            lambda: host.resume("another"),
+            lambda: host.cancel(run.run_id),
+            lambda: host.lease({"cpu": 1}),
+            lambda: run.wait(timeout=0),
+            lambda: run.subscribe(print),
+            run.cancel,
+            run.wait,
+        ):
             try:
                 what()
             except HostlerError as error:
                 said.write_text(said.read_text() + error.what[-11:] + "\n")
 
-    said.touch()
+    def hold(held: threading.Event, done: threading.Event) -> None:
+        with run._changed, host._adopting:  # as who calls the listeners, and who takes up a run
+            held.set()
+            done.wait()
+
     with Host() as host:
         run = host.submit(buys)
         assert not run.wait(timeout=60).final
-        run._outcome = None  # as before it had come so far
+        held, done = threading.Event(), threading.Event()
+        other = threading.Thread(target=hold, args=(held, done))
+        other.start()
+        held.wait()
         child = os.fork()
         if child == 0:
             try:
@@ -261,8 +280,12 @@ def test_a_host_of_another_process_says_so_and_can_be_left(tmp_path):
                     ask(host, run)
             finally:
                 os._exit(0)
-        until(lambda: os.waitpid(child, os.WNOHANG) == (child, 0))
-        assert said.read_text() == "forked from\n" * 3
+        try:
+            until(lambda: os.waitpid(child, os.WNOHANG) == (child, 0))
+        finally:
+            done.set()
+            other.join()
+        assert said.read_text() == "approval-required\n" + "forked from\n" * 8
         assert host.submit(chain, length=1).wait(timeout=60).status is RunStatus.COMPLETED
 
 
