@@ -1,5 +1,6 @@
 """A file gets its final name at once and whole, or not at all."""
 
+import contextlib
 import errno
 import os
 import secrets
@@ -51,11 +52,13 @@ def publish_file(
         target: Absolute; missing folders are made.
         keep: Whether *source* stays, as it must where another node made it; otherwise it is moved where it can be.
         overwrite: Whether a file of that name is replaced, also one that was made meanwhile.
+            Otherwise a name before the final one that cannot be removed stays, too.
         between: Called before each piece that is copied; what it raises ends this, and nothing has the final name.
 
     Raises:
         OperationFailed: conflict: there is a file of that name, which stays.
         OSError: The disk is full, the folder is not writable, the name is too long…; nothing has the final name then.
+            Only where the names in the folder could not be made durable is the file there.
 
     """
     with open_regular(source) as reading:
@@ -98,7 +101,8 @@ def _take(start: Path, target: Path) -> None:
             raise
         start.replace(target)
     else:
-        start.unlink()
+        with contextlib.suppress(OSError):  # it is published; a second name that cannot be removed does no harm
+            start.unlink()
 
 
 def _moved(reading: BinaryIO, source: Path, target: Path, rename: Callable[[Path, Path], None]) -> bool:

@@ -70,6 +70,20 @@ def test_a_file_that_must_not_be_replaced_stays_and_without_one_the_name_is_give
 
 
 @pytest.mark.parametrize("keep", [True, False])
+def test_a_file_that_has_its_final_name_is_published_though_the_one_before_cannot_be_removed(
+    tmp_path, monkeypatch, keep
+):
+    source, target = made(tmp_path)
+
+    def unlink(path, **_options):
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    publish_file(source, target, keep=keep, overwrite=False)
+    assert (target.read_text(), source.exists()) == ("whole", True)
+
+
+@pytest.mark.parametrize("keep", [True, False])
 def test_the_bytes_are_on_the_disk_before_the_name_is(tmp_path, monkeypatch, keep):
     source, target = made(tmp_path)
     order = []
