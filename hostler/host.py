@@ -191,12 +191,13 @@ class Host:
             inputs: Its inputs by name, also those that are called as one of the words below.
             folder: Where relative paths of its inputs and outputs belong; None is the current folder.
             submission_key: What the caller calls this run: submitting it again gives the same run, ended or not.
-            entrusted: Leave it to the background service once this host is done with it, be it that it closes.
+            entrusted: Leave it to the background service once this host is done with it, be it that it closes. A run
+                that this host works on without that is not entrusted any more.
             **more: Its other inputs.
 
         Raises:
-            HostlerError: invalid-data; conflict, if something else was submitted under that key, or on a thread that
-                calls a listener; unavailable.
+            HostlerError: invalid-data; conflict, if something else was submitted under that key, the run is worked on
+                without being entrusted, or on a thread that calls a listener; unavailable.
 
         """
         own = {"folder": folder, "submission_key": submission_key, "entrusted": entrusted}
@@ -254,7 +255,8 @@ class Host:
     def resume(self, run_id: str, *, accept_incompatible: bool = False, entrusted: bool = False) -> Run:
         """Work on a stored run that no other host works on; one that has it for a moment only is waited for.
 
-        A run that this host works on goes on as it does, and its `Run` is given again.
+        A run that this host works on goes on as it does, and its `Run` is given again; what it was taken up without is
+        refused.
 
         Args:
             run_id: The run.
@@ -263,14 +265,14 @@ class Host:
             entrusted: Leave it to the background service once this host is done with it.
 
         Raises:
-            HostlerError: not-found; conflict, another host works on it, or this one lacks what it needs;
-                unavailable, the disk is full; then nothing was changed.
+            HostlerError: not-found; conflict, another host works on it, this one lacks what it needs, or works on it
+                already without what is asked here; unavailable, the disk is full; then nothing was changed.
 
         """
         arguments.stored_text(run_id, name="run_id")
         self._refuse_closed()
-        known = self._runs.get(run_id)
-        if known is not None and not known.left:
+        known = self._worked_on(run_id, accept_incompatible=accept_incompatible, entrusted=entrusted)
+        if known is not None:
             return known
         refuse_if_full(self._home)
         code, entries, needing = code_of(self._home, run_id, MAY_RUN)
@@ -278,8 +280,16 @@ class Host:
             code.check(run_id, needing)
         elif lacking := [key for key in code.lacking if key in needing]:
             self._accept_incompatible(run_id, lacking)
-        found = (code.operations, code.computes, entries)
-        return self._adopt(run_id, *found, lacking=code.lacking, entrusted=entrusted, patience_s=BRIEFLY_S)
+        return self._adopt(
+            run_id,
+            code.operations,
+            code.computes,
+            entries,
+            lacking=code.lacking,
+            accept_incompatible=accept_incompatible,
+            entrusted=entrusted,
+            patience_s=BRIEFLY_S,
+        )
 
     def operate(self, run_id: str) -> bool:
         """Take up what people asked of a run that no host works on, and hand it back; see `answer`.
@@ -426,7 +436,7 @@ class Host:
         self._store = opened or RunStore.open(self._home, clock=self._clock)
         return self._store
 
-    def _adopt(
+    def _adopt(  # noqa: PLR0913 - what its caller was asked
         self,
         run_id: str,
         operations: Mapping[tuple[str, int], Operation],
@@ -435,17 +445,19 @@ class Host:
         *,
         jobs: int | None = None,
         lacking: Mapping[str, str] = MappingProxyType({}),
+        accept_incompatible: bool = False,
         entrusted: bool = False,
         patience_s: float = 0.0,
     ) -> Run:
         """Work on a stored run, unless this host does so already: then its `Run` is given again."""
         release_at_rest = self._release_at_rest or jobs == 0
+        asked = {"accept_incompatible": accept_incompatible, "entrusted": self._service or entrusted}
         with self._adopting:
             self._refuse_closed()
-            known = self._runs.get(run_id)
-            if known is not None and not known.left:
+            known = self._worked_on(run_id, **asked)
+            if known is not None:
                 return known
-            run = Run(run_id, self, kept=not release_at_rest, notes=ProgressNotes(self._home, run_id))
+            run = Run(run_id, self, kept=not release_at_rest, notes=ProgressNotes(self._home, run_id), **asked)
             self._runs[run_id] = run
             try:
                 self._tell(
@@ -458,7 +470,7 @@ class Host:
                         worktrees=self._worktrees,
                         jobs=self.jobs if jobs is None else jobs,
                         release_at_rest=release_at_rest,
-                        entrusted=None if jobs == 0 else self._service or entrusted,
+                        entrusted=None if jobs == 0 else run.entrusted,
                         patience_s=patience_s,
                         subscriber=run._hear,  # noqa: SLF001 - Run is the other half of this class
                     )
@@ -467,6 +479,25 @@ class Host:
                 del self._runs[run_id]  # nobody would ever tell it anything
                 raise
         return run
+
+    def _worked_on(self, run_id: str, *, accept_incompatible: bool, entrusted: bool) -> Run | None:
+        """Give the `Run` that this host works on, if any.
+
+        Raises:
+            HostlerError: conflict: it was taken up without what is asked here, and goes on without it.
+
+        """
+        known = self._runs.get(run_id)
+        if known is None or known.left:
+            return None
+        if entrusted and not known.entrusted:
+            without = "without being entrusted"
+        elif accept_incompatible and not known.accept_incompatible:
+            without = "without accept_incompatible"
+        else:
+            return known
+        todo = "ask for that when it is submitted or resumed first, or close this host and resume it so in a new one"
+        raise HostlerError(Code.CONFLICT, f"this host works on {run_id} already, {without}", todo)
 
     def _accept_incompatible(self, run_id: str, lacking: list[str]) -> None:
         """Ask durably for the run to go on without these nodes; the one who takes it up does so in its first turn."""

@@ -74,10 +74,27 @@ class Delivery(threading.local):
 
 
 class Run:
-    """A run that this host works on."""
+    """A run that this host works on.
 
-    def __init__(self, run_id: str, host: "Host", *, kept: bool, notes: ProgressNotes) -> None:
+    Attributes:
+        accept_incompatible: Whether it was resumed to go on without nodes whose code is not here.
+        entrusted: Whether it was taken up to be left to the background service.
+
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        host: "Host",
+        *,
+        kept: bool,
+        notes: ProgressNotes,
+        accept_incompatible: bool = False,
+        entrusted: bool = False,
+    ) -> None:
         self.run_id = run_id
+        self.accept_incompatible = accept_incompatible
+        self.entrusted = entrusted
         self._notes = notes
         self._host = host
         self._kept = kept

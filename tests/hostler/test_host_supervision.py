@@ -555,6 +555,29 @@ def test_a_host_does_not_take_up_a_run_twice():
         assert again.wait(timeout=60).status is RunStatus.COMPLETED
 
 
+def test_what_is_asked_of_a_run_beyond_how_it_was_taken_up_is_refused():
+    """It was dropped without a word: the run that a program entrusted waited for nobody once its host had closed."""
+    with Host() as host:
+        run = host.submit(two, submission_key="two")
+        until(lambda: STARTED)
+        for ask, without in (
+            (lambda: host.submit(two, submission_key="two", entrusted=True), "without being entrusted"),
+            (lambda: host.resume(run.run_id, entrusted=True), "without being entrusted"),
+            (lambda: host.resume(run.run_id, accept_incompatible=True), "without accept_incompatible"),
+        ):
+            with pytest.raises(HostlerError, match=f"works on {run.run_id} already, {without}") as caught:
+                ask()
+            assert caught.value.code is Code.CONFLICT
+    with Host() as host:
+        again = host.resume(run.run_id, entrusted=True, accept_incompatible=True)
+        assert host.submit(two, submission_key="two", entrusted=True) is again
+        assert host.resume(run.run_id, entrusted=True, accept_incompatible=True) is again
+        assert host.resume(run.run_id) is again
+        GO.set()
+        assert again.wait(timeout=60).status is RunStatus.COMPLETED
+        assert host.submit(two, submission_key="two", entrusted=True) is again
+
+
 def test_a_run_that_another_host_had_is_taken_up_when_it_is_asked_for_again():
     """The refused `Run` was given again for ever."""
     with Host() as host:
