@@ -6,11 +6,9 @@ with Host() as host:
 """
 
 import contextlib
-import os
 import secrets
 import threading
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +27,7 @@ from hostler.being_loaded import refuse_host
 from hostler.compiler import Compiled, compile_workflow
 from hostler.config import Config
 from hostler.hosted_run import Delivery, Run
+from hostler.origin import Origin
 from hostler.principal import principal
 from hostler.progress_notes import ProgressNotes
 from hostler.stored_code import code_of, entries_of
@@ -54,35 +53,18 @@ from store.service import wake_service
 
 GRACE_S: Final = 5.0
 CLOSE_S: Final = 30.0
-SPAWN: Final = 'start it anew, as by multiprocessing.get_context("spawn"), and open a Host there'
 BRIEFLY_S: Final = 3.0
 """So long a resume waits for another host of the run: commands that take up an answer have it only for a moment."""
-
-_open: Final[weakref.WeakSet["Host"]] = weakref.WeakSet()
-"""The hosts of this process whose store may be open: from before it is opened until closing them has ended."""
-
-
-class _Here:
-    """Whether this process was forked off one that had a host open.
-
-    SQLite keeps in memory what locks a process has on a file, and a fork copies that: whatever the other process was
-    writing would be locked here for ever, and what is opened here would not be locked at all.
-    """
-
-    forked_amid = False
-
-    @classmethod
-    def forked(cls) -> None:
-        cls.forked_amid = cls.forked_amid or len(_open) > 0
-
-
-os.register_at_fork(after_in_child=_Here.forked)
 
 
 class Host:
     """The actors of one process, over the state of one home and the machine that all homes share.
 
     Many hosts, in as many processes, may share a home; each run is worked on by one of them at a time.
+
+    Attributes:
+        origin: The process in which it was opened.
+
     """
 
     def __init__(
@@ -111,9 +93,7 @@ class Host:
 
         """
         refuse_host()
-        if _Here.forked_amid:
-            what = "this process was forked off one that has a host open, with whose store it can do nothing"
-            raise HostlerError(Code.CONFLICT, what, SPAWN)
+        self.origin = Origin()
         given = None if jobs is None else arguments.count(jobs, name="jobs")
         arguments.of_type(config, Config, name="config", todo="give what Config.load() reads")
         self.config = config or Config.load()
@@ -126,7 +106,6 @@ class Host:
         self._adopting = threading.Lock()
         self._asked: dict[str, Mailbox] = {}
         self._closed = False
-        self._pid = os.getpid()
         self.gave_up: HostlerError | None = None
         self._has_given_up = threading.Event()
         self._home = Home.open(self.config.home, create=True)
@@ -137,8 +116,8 @@ class Host:
                 self.config.machine.claims.check(self._coordinator.capacity)  # else every node that claims would fail
             self.jobs = given or max(1, self._coordinator.capacity.get("cpu", 1))
             self._clock = SystemClock()
-            _open.add(self)  # before the store is: another thread may fork at any time
-            opened.callback(_open.discard, self)
+            self.origin.opens()
+            opened.callback(self.origin.has_closed)
             self._store = store = RunStore.open(self._home, clock=self._clock)
             self._opened: RunStore | None = store
             opened.callback(store.close)
@@ -327,7 +306,7 @@ class Host:
                 was forked off; invalid-data.
 
         """
-        self._refuse_other_process()
+        self.origin.refuse_elsewhere()
         arguments.stored_text(run_id, name="run_id")
         if node is not None:
             arguments.stored_text(node, name="node")
@@ -407,7 +386,7 @@ class Host:
             HostlerError: conflict, on a thread that calls a listener.
 
         """
-        if self._closed or self._is_of_other_process:
+        if self._closed or self.origin.is_elsewhere:
             return
         self.delivery.refuse("close its host")
         self._closed = True
@@ -428,7 +407,7 @@ class Host:
         self._identity.close()
         self._threads.retire()
         self.hung = self._threads.busy
-        _open.discard(self)
+        self.origin.has_closed()
 
     def _open_store(self) -> RunStore:
         """Hand out the store that was opened when this host began, and after that a new one each time."""
@@ -525,7 +504,7 @@ class Host:
             HostlerError: conflict: the host is closed, or another process's; or what made it give up.
 
         """
-        self._refuse_other_process()
+        self.origin.refuse_elsewhere()
         if self.gave_up is not None:
             raise self.gave_up
         try:
@@ -537,19 +516,9 @@ class Host:
 
     def _refuse_closed(self) -> None:
         """Begin nothing more once it is being closed, and nothing in another process, where its locks may be held."""
-        self._refuse_other_process()
+        self.origin.refuse_elsewhere()
         if self._closed:
             raise HostlerError(Code.CONFLICT, "this host is closed", "open a new Host")
-
-    @property
-    def _is_of_other_process(self) -> bool:
-        return os.getpid() != self._pid
-
-    def _refuse_other_process(self) -> None:
-        """Refuse what only the process can do that opened this host."""
-        if self._is_of_other_process:
-            what = "this host belongs to the process that this one was forked from"
-            raise HostlerError(Code.CONFLICT, what, SPAWN)
 
     def _give_up(self, error: HostlerError) -> None:
         self.gave_up = error

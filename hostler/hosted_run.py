@@ -119,9 +119,9 @@ class Run:
 
         """
         seconds(timeout, name="timeout")
-        if self._host._is_of_other_process:  # noqa: SLF001 - Host is the other half of this class
+        if self._host.origin.is_elsewhere:
             if not self._stands():
-                self._host._refuse_other_process()  # noqa: SLF001 - as above
+                self._host.origin.refuse_elsewhere()
             return self._told()  # a lock that another thread held at the fork is never given back here
         with self._changed:
             if not self._stands() and (timeout is None or timeout > 0):
@@ -137,7 +137,7 @@ class Run:
             HostlerError: conflict, if this principal may not ask it, or in a process that was forked off; invalid-data.
 
         """
-        self._host._refuse_other_process()  # noqa: SLF001 - Host is the other half of this class
+        self._host.origin.refuse_elsewhere()
         try:
             self._host.cancel(self.run_id, reason=reason)
         except HostlerError:
@@ -155,7 +155,7 @@ class Run:
             HostlerError: conflict, in a process that was forked off.
 
         """
-        self._host._refuse_other_process()  # noqa: SLF001 - Host is the other half of this class
+        self._host.origin.refuse_elsewhere()
         with self._changed:
             for report in (*self._history, *self._notes.latest):
                 self._host.delivery.to(listener, report)

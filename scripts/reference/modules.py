@@ -21,8 +21,8 @@ called like the package.
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "hostler": {
         "A host in a program": (
-            "host hosted_run submissions stored_runs stored_code asking settlements scenes progress_notes run_pictures "
-            "log_streams principal config state_folder retention_settings"
+            "host origin hosted_run submissions stored_runs stored_code asking settlements scenes progress_notes "
+            "run_pictures log_streams principal config state_folder retention_settings"
         ),
         "From what people write to a plan": (
             "authoring annotations building handles drafts written_values agent_nodes command_nodes templates "
