@@ -110,8 +110,7 @@ def _outcome(talk: Conversation, ended: Ended, control: Control, *, broken: str 
 def _started(entry: Entry, plan: NodePlan, *, context: Context, host: Host, errors: Tail) -> Iterator[Worker]:
     with descriptors.guard:
         ours, theirs = socket.socketpair()
-        descriptors.hide(ours)
-        descriptors.hide(theirs)
+        descriptors.hide_all(ours, theirs)
     with contextlib.closing(ours):
         with contextlib.closing(theirs):
             out, err = host.next_logs()

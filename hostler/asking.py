@@ -142,19 +142,13 @@ def ask(
 
     """
     if plan_sha256 is not None and not re.fullmatch(SHA256_PATTERN, plan_sha256):
-        waits = None if node is None else node.frozen_sha256
-        if node is not None and waits is None and answers(kind, asked_status(node, kind)):
-            raise HostlerError(
-                Code.CONFLICT,
-                f"{plan_sha256!r} is no plan digest; node {node.key} has no exact plan yet",
-                f"wait for it; see `hostler show {subject.run_id}` for what is in the way",
-            )
         if node is None or answers(kind, asked_status(node, kind)):
-            raise HostlerError(
-                Code.CONFLICT,
-                f"{plan_sha256!r} is no plan digest; {waits or 'none'} waits",
-                f"look at it with `hostler approve {subject.run_id}` and give its plan whole",
-            )
+            stands = f"{node.frozen_sha256 if node else 'none'} waits"
+            todo = f"look at it with `hostler approve {subject.run_id}` and give its plan whole"
+            if node is not None and node.frozen_sha256 is None:
+                stands = f"node {node.key} has no exact plan yet"
+                todo = f"wait for it; see `hostler show {subject.run_id}` for what is in the way"
+            raise HostlerError(Code.CONFLICT, f"{plan_sha256!r} is no plan digest; {stands}", todo)
         plan_sha256 = None  # the ruling says that there is nothing to answer
     refuse_if_imported(subject.run_id, imported=subject.run.imported)
     clock = SystemClock()

@@ -86,7 +86,7 @@ def hide(end: End) -> None:
 
 
 def hide_all(*ends: End | None) -> None:
-    """Hide what there is of the pipes to a program; see `hide`."""
+    """Hide what there is of the ends to a program; see `hide`."""
     for end in ends:
         if end is not None:
             hide(end)

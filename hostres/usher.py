@@ -144,7 +144,7 @@ class Usher:
             return None  # what there is of memory the names do not tell
         dead, holders = dict[str, Demand](), dict[str, Demand]()
         for name, key in found.holders.items():
-            lives = self._watcher.begins(ticket, name, key) if key not in ticket.watches else key not in hung
+            lives = self._watcher.begins(ticket, name) if key not in ticket.watches else key not in hung
             if not lives and key in hung and is_locked(ticket.watches[key]):
                 return None
             demand = self._tickets.known.get(key)

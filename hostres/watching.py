@@ -63,7 +63,7 @@ class Watcher:
         ticket.unwatch(ticket.watches.keys() - wanted)
         return swept
 
-    def begins(self, ticket: Ticket, name: str, key: str) -> bool:
+    def begins(self, ticket: Ticket, name: str) -> bool:
         """Watch one more ticket, which holds; return whether it lives.
 
         What it claims, or claimed, is known then, if it can be.
@@ -71,7 +71,6 @@ class Watcher:
         Args:
             ticket: A ticket of this process that waits, and stands first.
             name: Of that one.
-            key: Likewise.
 
         """
         entry = entry_of(name)
@@ -81,7 +80,7 @@ class Watcher:
         if fd is None:
             self._tickets.demand_of_dead(entry)
             return False
-        ticket.watches[key] = fd
+        ticket.watches[entry.key] = fd
         self._tickets.demand(entry)
         return True
 

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         subject, asked = ask_to_cancel(home, reader, run_id, args.node, reason=args.reason)
         heard = None if asked is None else have_it_answered(reader, subject, [asked]).check()
         now = subject_of(reader, run_id)
-    late = heard.late if heard is not None and heard.unanswered else ""
+    late = "" if heard is None else heard.late
     node = None if args.node is None else now.node(args.node)
     status = now.run.status if node is None else node.status
     if args.json:

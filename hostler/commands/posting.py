@@ -38,7 +38,7 @@ class Heard:
     Attributes:
         here: Whether they were taken up here, for want of somebody else.
         unanswered: Those of which the owner of the run has said nothing yet.
-        late: What is said of these: for whom they wait.
+        late: What is said of these: for whom they wait; "" if there are none.
         refused: Those that were refused after all, and why: somebody else was first, or its owner has other rules.
 
     """
@@ -86,10 +86,14 @@ def have_it_answered(reader: Reader, subject: Subject, request_ids: Sequence[str
                 str(data["message"]),
                 str(data.get("todo") or f"see `hostler show {subject.run_id}`"),
             )
-    run = reader.run(subject.run_id)
-    host = f"host {run.owner.host}" if run.owned and run.owner is not None else "the background service"
-    late = f"{host} has not answered yet; the request waits for it"
+    late = _whom_it_waits_for(reader, subject.run_id) if unanswered else ""
     return Heard(here=here, unanswered=frozenset(unanswered), late=late, refused=refused)
+
+
+def _whom_it_waits_for(reader: Reader, run_id: str) -> str:
+    run = reader.run(run_id)
+    host = f"host {run.owner.host}" if run.owned and run.owner is not None else "the background service"
+    return f"{host} has not answered yet; the request waits for it"
 
 
 def _have_it_consumed(reader: Reader, subject: Subject, request_id: str) -> bool:
